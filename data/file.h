@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tally {
+
+/// The whole file as bytes. Throws Error naming the path and the reason; refuses folders, devices
+/// and files over `max_bytes`.
+std::string read_file(const std::string& path, size_t max_bytes = size_t{1} << 40);
+
+/// A read-only memory map of a file; an empty file gives an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  std::span<const std::byte> bytes_;
+};
+
+/// Writes a file so that a crash or a full disk at any moment leaves the old one or the new one:
+/// a temporary file in the same folder, fsync, rename, fsync of the folder. `write` gets a sink that
+/// takes any number of pieces. On failure the temporary file is removed and an Error thrown.
+using Sink = std::function<void(const void* data, size_t bytes)>;
+void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write);
+void write_file_atomic(const std::string& path, std::string_view bytes);
+
+}  // namespace tally
