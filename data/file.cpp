@@ -1,0 +1,235 @@
+#include "data/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <utility>
+
+#include "core/error.h"
+
+namespace tally {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail_errno(const std::string& path, const char* action, int error) {
+  fail(path, ": cannot ", action, ": ", std::strerror(error));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& o) noexcept {
+    std::swap(fd_, o.fd_);
+    return *this;
+  }
+  int get() const { return fd_; }
+  /// 0, or the errno of a close that lost data.
+  int close() {
+    const int fd = std::exchange(fd_, -1);
+    return fd < 0 || ::close(fd) == 0 ? 0 : errno;
+  }
+
+ private:
+  int fd_;
+};
+
+/// Opens a regular file for reading. O_NONBLOCK: opening a pipe must not hang before it is refused.
+Descriptor open_regular(const std::string& path, size_t* size) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_errno(path, "open the file", errno);
+  struct stat info;
+  if (::fstat(file.get(), &info) != 0) fail_errno(path, "read the file's size", errno);
+  check(!S_ISDIR(info.st_mode), path, ": this is a folder; a file is needed");
+  check(S_ISREG(info.st_mode), path, ": this is a device or a pipe; a regular file is needed");
+  *size = static_cast<size_t>(info.st_size);
+  return file;
+}
+
+void write_all(int fd, const char* data, size_t bytes, const std::string& path) {
+  while (bytes > 0) {
+    // Linux writes at most 2 GiB a call, and less when the disk fills: both return a short count.
+    const ssize_t n = ::write(fd, data, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno(path, "write; the old file, if any, is untouched", errno);
+    if (n == 0) fail_errno(path, "write; the old file, if any, is untouched", ENOSPC);
+    data += n;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+/// Temporaries are called .NAME.tmp-HHHHHHHHHHHHHHHH, so that a later writer knows its own.
+constexpr size_t kTagDigits = 16;
+
+std::string temporary_prefix(const fs::path& target) {
+  return "." + target.filename().string() + ".tmp-";
+}
+
+bool is_temporary_of(const std::string& name, const std::string& prefix) {
+  return name.size() == prefix.size() + kTagDigits && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+}
+
+/// A living writer holds a lock on its temporary; one whose lock is free was left by a dead one.
+void remove_stray_temporaries(const fs::path& folder, const std::string& prefix) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!is_temporary_of(entry.path().filename().string(), prefix)) continue;
+    Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      ::unlink(entry.path().c_str());
+    }
+  }
+}
+
+std::string random_tag() {
+  std::random_device device;
+  const uint64_t bits = (uint64_t{device()} << 32) | device();
+  std::string tag(kTagDigits, '0');
+  for (size_t i = 0; i < kTagDigits; ++i) tag[i] = "0123456789abcdef"[(bits >> (4 * i)) & 15];
+  return tag;
+}
+
+/// The file that a write to `path` replaces: links are followed, anything but a file is refused.
+fs::path resolve_target(const std::string& path) {
+  std::error_code error;
+  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path(path);
+  check(!error || error == std::errc::no_such_file_or_directory, path,
+        ": cannot follow the link: ", error.message());
+  check(target.has_filename() && target.filename() != "." && target.filename() != "..", path,
+        ": cannot write: a file name is needed");
+  const fs::file_status status = fs::status(target, error);
+  check(status.type() == fs::file_type::not_found || fs::is_regular_file(status), path,
+        ": cannot write: this is not a regular file");
+  return target;
+}
+
+/// One write: create, fill, commit; the destructor removes what was not committed.
+class AtomicWriter {
+ public:
+  explicit AtomicWriter(const std::string& path) : path_(path), target_(resolve_target(path)) {
+    folder_ = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
+    const std::string prefix = temporary_prefix(target_);
+    remove_stray_temporaries(folder_, prefix);
+    // A cleaner may take a temporary between its creation and its lock: then make another one.
+    for (struct stat info{}; info.st_nlink == 0;) {
+      temporary_ = folder_ / (prefix + random_tag());
+      file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (file_.get() < 0) fail_errno(path_, "create a temporary file beside it", errno);
+      created_ = true;
+      // Where the file system has no locks the temporary is merely never mistaken for a live one.
+      ::flock(file_.get(), LOCK_EX);
+      if (::fstat(file_.get(), &info) != 0) info.st_nlink = 1;
+    }
+  }
+  ~AtomicWriter() {
+    if (created_) ::unlink(temporary_.c_str());
+  }
+  AtomicWriter(const AtomicWriter&) = delete;
+  AtomicWriter& operator=(const AtomicWriter&) = delete;
+
+  void append(const char* data, size_t bytes) {
+    if (buffer_.size() + bytes < kBufferBytes) {
+      buffer_.append(data, bytes);
+      return;
+    }
+    flush();
+    if (bytes < kBufferBytes)
+      buffer_.append(data, bytes);
+    else
+      write_all(file_.get(), data, bytes, path_);
+  }
+
+  void commit() {
+    flush();
+    if (::fsync(file_.get()) != 0) fail_errno(path_, "flush to disk; the old file is kept", errno);
+    // Renamed while still locked: a cleaner never sees it free under its temporary name.
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+      fail_errno(path_, "put the new file in place; the old one is kept", errno);
+    }
+    created_ = false;
+    if (const int error = file_.close()) fail_errno(path_, "close", error);
+    Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Some file systems cannot flush a folder (EINVAL): the rename is then as durable as they go.
+    if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL) {
+      fail_errno(path_, "flush its folder to disk", errno);
+    }
+  }
+
+ private:
+  static constexpr size_t kBufferBytes = size_t{1} << 18;
+
+  void flush() {
+    write_all(file_.get(), buffer_.data(), buffer_.size(), path_);
+    buffer_.clear();
+  }
+
+  const std::string path_;
+  fs::path target_, folder_, temporary_;
+  Descriptor file_;
+  bool created_ = false;
+  std::string buffer_;
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path, size_t max_bytes) {
+  size_t size = 0;
+  Descriptor file = open_regular(path, &size);
+  check(size <= max_bytes, path, ": the file has ", size, " bytes; at most ", max_bytes,
+        " are allowed here");
+  std::string bytes(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file.get(), bytes.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_errno(path, "read", errno);
+    if (n == 0) fail(path, ": the file shrank while it was read");
+    done += static_cast<size_t>(n);
+  }
+  return bytes;
+}
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  size_t size = 0;
+  Descriptor file = open_regular(path, &size);
+  if (size == 0) return;
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) fail_errno(path, "map the file into memory", errno);
+  bytes_ = {static_cast<const std::byte*>(data), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+MappedFile::MappedFile(MappedFile&& o) noexcept
+    : path_(std::move(o.path_)), bytes_(std::exchange(o.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
+  std::swap(path_, o.path_);
+  std::swap(bytes_, o.bytes_);
+  return *this;
+}
+
+void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write) {
+  AtomicWriter writer(path);
+  write([&](const void* data, size_t bytes) {
+    writer.append(static_cast<const char*>(data), bytes);
+  });
+  writer.commit();
+}
+
+void write_file_atomic(const std::string& path, std::string_view bytes) {
+  write_file_atomic(path, [&](const Sink& sink) { sink(bytes.data(), bytes.size()); });
+}
+
+}  // namespace tally
