@@ -1,0 +1,118 @@
+#include "models/config.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "models/parameters.h"
+
+namespace tally {
+namespace {
+
+template <size_t N>
+using Names = std::string_view[N];
+
+constexpr Names<2> kNorms = {"layer_norm", "rms_norm"};
+constexpr Names<1> kPlacements = {"pre"};
+constexpr Names<5> kActivations = {"relu", "squared_relu", "gelu", "gelu_tanh", "silu"};
+constexpr Names<3> kPositions = {"none", "learned", "rope"};
+constexpr Names<2> kRopeLayouts = {"half", "interleaved"};
+constexpr Names<5> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell"};
+constexpr Names<2> kSchedules = {"constant", "cosine"};
+
+/// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
+constexpr double kMaxParameters = 1e15;
+
+/// "1, 2, 3, 4, 6 or 12"
+std::string divisors(int64_t n) {
+  std::vector<int64_t> found;
+  for (int64_t d = 1; d <= n && found.size() < 24; ++d) {
+    if (n % d == 0) found.push_back(d);
+  }
+  std::string text;
+  for (size_t i = 0; i < found.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == found.size() ? " or " : ", ";
+    text += std::to_string(found[i]);
+  }
+  return text;
+}
+
+template <class S>
+void check_ranges(std::span<const Field<S>> fields, const S& values, const std::string& where,
+                  const Spelling& spelling) {
+  for (const Field<S>& field : fields) {
+    double value = field.min;
+    if (auto* member = std::get_if<int64_t S::*>(&field.member)) {
+      value = static_cast<double>(values.*(*member));
+    } else if (auto* real = std::get_if<double S::*>(&field.member)) {
+      value = values.*(*real);
+    }
+    check(value >= field.min && value <= field.max, where, ": ", spelling(field.name),
+          " must lie between ", field.min, " and ", field.max, "; it is ", value, " (", field.doc,
+          ")");
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(Norm) { return kNorms; }
+std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
+std::span<const std::string_view> enum_names(Activation) { return kActivations; }
+std::span<const std::string_view> enum_names(Position) { return kPositions; }
+std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }
+std::span<const std::string_view> enum_names(Init) { return kInits; }
+std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
+
+std::string own_spelling(std::string_view field) { return std::string(field); }
+
+void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
+  if (kv_heads == 0) kv_heads = heads;
+  if (head_dim == 0 && heads > 0) {
+    tally::check(d_model % heads == 0, where, ": ", spelling("d_model"), " = ", d_model,
+                 " must be a multiple of ", spelling("heads"), " = ", heads, " unless ",
+                 spelling("head_dim"), " is given; set ", spelling("heads"), " to ",
+                 divisors(d_model), ", or give ", spelling("head_dim"));
+    head_dim = d_model / heads;
+  }
+  if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
+}
+
+void ModelConfig::check(const std::string& where, const Spelling& spelling) const {
+  check_ranges(model_fields(), *this, where, spelling);
+  tally::check(kv_heads > 0 && head_dim > 0 && d_ff > 0, where,
+               ": kv_heads, head_dim and d_ff are not filled in; call resolve() first");
+  tally::check(heads % kv_heads == 0, where, ": ", spelling("heads"), " = ", heads,
+               " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
+               spelling("kv_heads"), " to ", divisors(heads));
+  tally::check(position != Position::rope || head_dim % 2 == 0, where, ": ", spelling("head_dim"),
+               " = ", head_dim,
+               " must be even for rotary positions, which turn pairs of coordinates", "; make it ",
+               head_dim + 1);
+  tally::check(norm == Norm::layer_norm || !norm_bias, where,
+               ": norm_bias = true needs norm = layer_norm; rms_norm has no bias");
+  // In double: the sizes alone may already leave 64 bits.
+  const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
+  const double weights = double(layers) * (width * d + 3 * d * double(d_ff)) +
+                         2 * double(vocab) * d + double(context) * d;
+  tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
+               " parameters; at most ", kMaxParameters, " can be counted");
+}
+
+void TrainConfig::check(const ModelConfig& model, const std::string& where) const {
+  check_ranges(train_fields(), *this, where, own_spelling);
+  tally::check(seq <= model.context, where, ": seq = ", seq,
+               " must not exceed model.context = ", model.context, "; set seq to at most ",
+               model.context, ", or raise model.context");
+  tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
+               "; set warmup to about ", (steps + 19) / 20);
+}
+
+void RunConfig::resolve_and_check(const std::string& where) {
+  const std::string prefix = where.empty() ? "" : where + ": ";
+  model.resolve(prefix + "model");
+  model.check(prefix + "model");
+  if (train.seq == 0) train.seq = model.context;
+  train.check(model, prefix + "train");
+}
+
+}  // namespace tally

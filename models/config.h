@@ -1,0 +1,108 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "models/fields.h"
+
+namespace tally {
+
+enum class Norm : uint8_t { layer_norm, rms_norm };
+enum class Placement : uint8_t { pre };
+enum class Activation : uint8_t { relu, squared_relu, gelu, gelu_tanh, silu };
+enum class Position : uint8_t { none, learned, rope };
+enum class RopeLayout : uint8_t { half, interleaved };
+enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell };
+enum class Schedule : uint8_t { constant, cosine };
+
+std::span<const std::string_view> enum_names(Norm);
+std::span<const std::string_view> enum_names(Placement);
+std::span<const std::string_view> enum_names(Activation);
+std::span<const std::string_view> enum_names(Position);
+std::span<const std::string_view> enum_names(RopeLayout);
+std::span<const std::string_view> enum_names(Init);
+std::span<const std::string_view> enum_names(Schedule);
+
+/// How a field is called in an error: our name, or what the file that it came from calls it.
+using Spelling = std::function<std::string(std::string_view)>;
+/// Our own names.
+std::string own_spelling(std::string_view field);
+
+/// A decoder-only language model: one struct, a field for every choice. What each field means, its
+/// range and its name in JSON stand once, in model_fields().
+struct ModelConfig {
+  std::string name;
+
+  int64_t layers = 0, d_model = 0, heads = 0;
+  int64_t kv_heads = 0;  // 0: as many as heads
+  int64_t head_dim = 0;  // 0: d_model / heads
+  int64_t d_ff = 0;      // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
+  int64_t vocab = 0, context = 0;
+
+  Norm norm = Norm::rms_norm;
+  double norm_eps = 1e-5;
+  bool norm_bias = false;
+  Placement placement = Placement::pre;
+
+  Activation activation = Activation::silu;
+  bool gated = true;
+
+  Position position = Position::rope;
+  double rope_base = 10000;
+  RopeLayout rope_layout = RopeLayout::half;
+
+  bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
+  bool tied_head = false;
+  bool fused_qkv = true, fused_gate_up = true;
+
+  double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
+  double z_loss = 0;
+
+  Init init = Init::normal;
+  double init_std = 0.02;
+
+  bool operator==(const ModelConfig&) const = default;
+
+  /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
+  /// Throws Error if d_model cannot be divided by heads.
+  void resolve(const std::string& where = "model", const Spelling& spelling = own_spelling);
+
+  /// Throws Error, beginning with `where`, unless this is a resolved model that can be built.
+  void check(const std::string& where = "model", const Spelling& spelling = own_spelling) const;
+};
+
+/// How a model is trained. Fields: train_fields().
+struct TrainConfig {
+  int64_t batch = 8;
+  int64_t seq = 0;  // 0: the model's context
+  int64_t accumulation = 1, steps = 1000;
+  double lr = 1e-3, final_lr_fraction = 0.1;
+  int64_t warmup = 100;
+  Schedule schedule = Schedule::cosine;
+  double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
+  int64_t seed = 1;
+  int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
+  int64_t sample_every = 0, sample_tokens = 100;
+
+  bool operator==(const TrainConfig&) const = default;
+
+  /// Throws Error unless the values are in range and agree with the model.
+  void check(const ModelConfig& model, const std::string& where = "train") const;
+};
+
+/// A whole configuration document: {"model": {...}, "train": {...}}.
+struct RunConfig {
+  ModelConfig model;
+  TrainConfig train;
+
+  bool operator==(const RunConfig&) const = default;
+  /// Fills in derived fields, then checks. Errors begin with `where`, such as the file's name.
+  void resolve_and_check(const std::string& where = "");
+};
+
+std::span<const Field<ModelConfig>> model_fields();
+std::span<const Field<TrainConfig>> train_fields();
+
+}  // namespace tally

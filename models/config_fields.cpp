@@ -1,0 +1,119 @@
+// The two tables that say what a configuration document may contain. A row is all there is to a
+// field: parsing, printing, ranges, did-you-mean and docs/config.md read it here.
+#include <array>
+
+#include "models/config.h"
+
+namespace tally {
+namespace {
+
+constexpr double kAny = 1e15;
+
+template <class S, class T>
+Field<S> number(const char* name, T S::*member, double min, double max, const char* doc) {
+  return {name, member, min, max, doc};
+}
+template <class S>
+Field<S> flag(const char* name, bool S::*member, const char* doc) {
+  return {name, member, 0, 0, doc};
+}
+
+using M = ModelConfig;
+using T = TrainConfig;
+
+}  // namespace
+
+std::span<const Field<ModelConfig>> model_fields() {
+  static const std::array fields = {
+      Field<M>{"name", &M::name, 0, 0, "what reports call the model"},
+      number("layers", &M::layers, 1, 10000, "number of blocks"),
+      number("d_model", &M::d_model, 1, 1 << 20, "width of the residual stream"),
+      number("heads", &M::heads, 1, 1 << 16, "query heads"),
+      number("kv_heads", &M::kv_heads, 0, 1 << 16,
+             "key and value heads: a divisor of heads; 0: as many as heads (Ainslie et al. 2023, "
+             "arXiv:2305.13245)"),
+      number("head_dim", &M::head_dim, 0, 1 << 16, "width of one head; 0: d_model / heads"),
+      number("d_ff", &M::d_ff, 0, 1 << 22,
+             "width of the feed-forward layer, of one branch if gated; 0: 4 d_model, gated: 8/3 "
+             "d_model rounded up to a multiple of 64"),
+      number("vocab", &M::vocab, 1, 1 << 24, "number of token ids"),
+      number("context", &M::context, 1, 1 << 30, "longest sequence, in tokens"),
+      enum_field<&M::norm>("norm",
+                           "layer_norm (Ba et al. 2016, arXiv:1607.06450) or rms_norm (Zhang and "
+                           "Sennrich 2019, arXiv:1910.07467)"),
+      number("norm_eps", &M::norm_eps, 0, 1, "added to the variance or mean square"),
+      flag("norm_bias", &M::norm_bias, "layer_norm adds a learned shift"),
+      enum_field<&M::placement>("placement",
+                                "pre: normalise each sub-layer's input (Xiong et al. 2020, "
+                                "arXiv:2002.04745)"),
+      enum_field<&M::activation>("activation",
+                                 "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
+                                 "arXiv:2109.08668), gelu (exact), gelu_tanh (its approximation; "
+                                 "Hendrycks and Gimpel 2016, arXiv:1606.08415), silu"),
+      flag("gated", &M::gated,
+           "the activation gates a second branch: silu gives SwiGLU (Shazeer 2020, "
+           "arXiv:2002.05202)"),
+      enum_field<&M::position>("position",
+                               "none, learned (a table added to the embedding) or rope (Su et al. "
+                               "2021, arXiv:2104.09864)"),
+      number("rope_base", &M::rope_base, 1, 1e12, "pair k turns by base^(-2k/head_dim) a token"),
+      enum_field<&M::rope_layout>("rope_layout",
+                                  "which coordinates form a pair: half (i, i + head_dim/2) or "
+                                  "interleaved (2i, 2i + 1)"),
+      flag("qkv_bias", &M::qkv_bias, "bias in the query, key and value projections"),
+      flag("attention_output_bias", &M::attention_output_bias, "bias in attention's output"),
+      flag("mlp_bias", &M::mlp_bias, "bias in the feed-forward layer"),
+      flag("head_bias", &M::head_bias, "bias in the language-model head"),
+      flag("tied_head", &M::tied_head,
+           "the head is the embedding matrix (Press and Wolf 2017, arXiv:1608.05859)"),
+      flag("fused_qkv", &M::fused_qkv, "one product for queries, keys and values"),
+      flag("fused_gate_up", &M::fused_gate_up, "one product for both branches, if gated"),
+      number("embedding_dropout", &M::embedding_dropout, 0, 0.99, "probability, on the embeddings"),
+      number("attention_dropout", &M::attention_dropout, 0, 0.99, "probability, on the weights"),
+      number("residual_dropout", &M::residual_dropout, 0, 0.99,
+             "probability, on what a sub-layer adds"),
+      number("z_loss", &M::z_loss, 0, 1,
+             "times the mean square of log Z, added to the loss (PaLM 2022, arXiv:2204.02311: "
+             "1e-4)"),
+      enum_field<&M::init>("init",
+                           "initial weights: normal, gpt2, trunc_normal, xavier or mitchell (see "
+                           "below)"),
+      number("init_std", &M::init_std, 0, 10,
+             "standard deviation of normal, gpt2 and trunc_normal"),
+  };
+  return fields;
+}
+
+std::span<const Field<TrainConfig>> train_fields() {
+  static const std::array fields = {
+      number("batch", &T::batch, 1, 1 << 20, "sequences in one forward pass"),
+      number("seq", &T::seq, 0, 1 << 30, "tokens in a sequence; 0: the model's context"),
+      number("accumulation", &T::accumulation, 1, 1 << 20, "forward passes in one step"),
+      number("steps", &T::steps, 1, kAny, "optimizer steps"),
+      number("lr", &T::lr, 0, 1e3, "peak learning rate"),
+      number("final_lr_fraction", &T::final_lr_fraction, 0, 1,
+             "where cosine ends, as a fraction of lr (Chinchilla 2022, arXiv:2203.15556: 0.1)"),
+      number("warmup", &T::warmup, 0, kAny, "steps of linear rise to lr"),
+      enum_field<&T::schedule>("schedule", "after the warm-up: constant or cosine"),
+      number("weight_decay", &T::weight_decay, 0, 1e3,
+             "decoupled, on matrices only: not on embeddings, norms and biases (Loshchilov and "
+             "Hutter 2019, arXiv:1711.05101)"),
+      number("beta1", &T::beta1, 0, 0.999999, "AdamW's average of the gradient"),
+      number("beta2", &T::beta2, 0, 0.999999999, "AdamW's average of its square"),
+      number("eps", &T::eps, 0, 1, "AdamW's, added to the root"),
+      number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
+      number("seed", &T::seed, 0, kAny, "of initial weights, dropout, data order and samples"),
+      number("log_every", &T::log_every, 1, kAny, "steps between lines of metrics.jsonl"),
+      number("eval_every", &T::eval_every, 0, kAny,
+             "steps between evaluations; 0: only at the end"),
+      number("eval_batches", &T::eval_batches, 1, kAny, "batches in one evaluation"),
+      number("checkpoint_every", &T::checkpoint_every, 0, kAny,
+             "steps between checkpoints; 0: only at the end"),
+      number("sample_every", &T::sample_every, 0, kAny,
+             "steps between samples; 0: only at the end"),
+      number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
+  };
+  return fields;
+}
+
+}  // namespace tally

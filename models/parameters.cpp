@@ -1,0 +1,137 @@
+#include "models/parameters.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tally {
+namespace {
+
+/// Collects specs under the names that the modules give their parameters.
+class SpecList {
+ public:
+  explicit SpecList(const ModelConfig& config) : config_(config) {}
+
+  void add(const std::string& name, std::vector<int64_t> shape, Role role) {
+    specs_.push_back({name, std::move(shape), role, layer_});
+  }
+  void norm(const std::string& name) {
+    add(name + ".weight", {config_.d_model}, Role::norm);
+    if (config_.norm_bias) add(name + ".bias", {config_.d_model}, Role::bias);
+  }
+  void linear(const std::string& name, int64_t out, int64_t in, bool bias, Role role) {
+    add(name + ".weight", {out, in}, role);
+    if (bias) add(name + ".bias", {out}, Role::bias);
+  }
+  void attention(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+    norm(at + "attention_norm");
+    if (c.fused_qkv) {
+      linear(at + "attention.qkv", q + 2 * kv, c.d_model, c.qkv_bias, Role::projection);
+    } else {
+      linear(at + "attention.q", q, c.d_model, c.qkv_bias, Role::projection);
+      linear(at + "attention.k", kv, c.d_model, c.qkv_bias, Role::projection);
+      linear(at + "attention.v", kv, c.d_model, c.qkv_bias, Role::projection);
+    }
+    linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
+  }
+  void mlp(const std::string& at) {
+    const ModelConfig& c = config_;
+    norm(at + "mlp_norm");
+    if (c.gated && c.fused_gate_up) {
+      linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+    } else {
+      if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+      linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+    }
+    linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
+  }
+  void block(int64_t layer) {
+    layer_ = layer;
+    const std::string at = "blocks." + std::to_string(layer) + ".";
+    attention(at);
+    mlp(at);
+    layer_ = 0;
+  }
+  std::vector<ParameterSpec> take() { return std::move(specs_); }
+
+ private:
+  const ModelConfig& config_;
+  int64_t layer_ = 0;
+  std::vector<ParameterSpec> specs_;
+};
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+int64_t ParameterSpec::numel() const {
+  int64_t n = 1;
+  for (const int64_t size : shape) n *= size;
+  return n;
+}
+
+std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
+  SpecList list(config);
+  list.add("embedding.weight", {config.vocab, config.d_model}, Role::embedding);
+  if (config.position == Position::learned) {
+    list.add("position.weight", {config.context, config.d_model}, Role::position);
+  }
+  for (int64_t layer = 0; layer < config.layers; ++layer) list.block(layer);
+  list.norm("final_norm");
+  if (!config.tied_head) list.add("head.weight", {config.vocab, config.d_model}, Role::head);
+  if (config.head_bias) list.add("head.bias", {config.vocab}, Role::bias);
+  return list.take();
+}
+
+ParameterCount parameter_counts(const ModelConfig& c) {
+  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim, branches = c.gated ? 2 : 1;
+  ParameterCount n;
+  n.embedding = c.vocab * c.d_model;
+  n.position = c.position == Position::learned ? c.context * c.d_model : 0;
+  n.attention = c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                            (c.attention_output_bias ? c.d_model : 0));
+  n.mlp = c.layers *
+          ((branches + 1) * c.d_model * c.d_ff + (c.mlp_bias ? branches * c.d_ff + c.d_model : 0));
+  n.norms = (2 * c.layers + 1) * c.d_model * (c.norm_bias ? 2 : 1);
+  n.head = (c.tied_head ? 0 : c.vocab * c.d_model) + (c.head_bias ? c.vocab : 0);
+  return n;
+}
+
+int64_t parameter_count(const ModelConfig& config) { return parameter_counts(config).total(); }
+
+InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
+  if (p.role == Role::norm) return {1, 0, kNever};
+  if (p.role == Role::bias) return {0, 0, kNever};
+  const bool table = p.role == Role::embedding || p.role == Role::position;
+  const bool residual = p.role == Role::residual_projection;
+  const double out = double(p.shape[0]), in = double(p.shape[1]);
+  switch (c.init) {
+    case Init::normal:
+      // LLaMA as trained and published: every matrix N(0, init_std).
+      return {0, c.init_std, kNever};
+    case Init::gpt2:
+      // Radford et al. 2019, section 2.3: what writes into the residual stream is scaled by
+      // 1 / sqrt(number of residual layers), of which a block has two.
+      return {0, residual ? c.init_std / std::sqrt(2 * double(c.layers)) : c.init_std, kNever};
+    case Init::trunc_normal:
+      // OLMo 2 (arXiv:2501.00656): N(0, 0.02) at every depth, cut at three deviations.
+      return {0, c.init_std, 3 * c.init_std};
+    case Init::xavier: {
+      // Glorot and Bengio 2010, eq. 16, as a normal cut at three deviations; tables N(0, 1).
+      const double std = table ? 1 : std::sqrt(2 / (in + out));
+      return {0, std, 3 * std};
+    }
+    case Init::mitchell: {
+      // The scheme of that name in OLMo's code, after Zhang et al. 2019, arXiv:1908.11365:
+      // 1 / sqrt(fan in); what writes into the stream shrinks with depth, 1 / sqrt(2 fan_in
+      // (layer + 1)); cut at three deviations.
+      const double fan_in = table ? double(c.d_model) : in;
+      const double std = 1 / std::sqrt(fan_in * (residual ? 2 * double(p.layer + 1) : 1));
+      return {0, std, 3 * std};
+    }
+  }
+  return {};
+}
+
+}  // namespace tally

@@ -1,0 +1,50 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/config.h"
+
+namespace tally {
+
+/// What a parameter is to the model: decides its initial values and whether it decays.
+enum class Role : uint8_t {
+  embedding,
+  position,
+  norm,
+  bias,
+  projection,
+  residual_projection,
+  head
+};
+
+/// One parameter of the model: name, shape as stored, (out, in) for matrices.
+struct ParameterSpec {
+  std::string name;
+  std::vector<int64_t> shape;
+  Role role;
+  int64_t layer = 0;  // of the block it belongs to
+
+  int64_t numel() const;
+  bool operator==(const ParameterSpec&) const = default;
+};
+
+/// Every parameter of the model in the order of the forward pass.
+std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
+
+/// Parameters by component, in closed form.
+struct ParameterCount {
+  int64_t embedding = 0, position = 0, attention = 0, mlp = 0, norms = 0, head = 0;
+  int64_t total() const { return embedding + position + attention + mlp + norms + head; }
+};
+ParameterCount parameter_counts(const ModelConfig&);
+int64_t parameter_count(const ModelConfig&);
+
+/// The values a parameter starts with: `mean`, plus `std` times normal numbers that are drawn again
+/// while they are further than `cutoff` from 0 (infinite: never).
+struct InitialValues {
+  double mean = 0, std = 0, cutoff = 0;
+};
+/// What `config.init` says about one parameter. Sources stand with each scheme.
+InitialValues initial_values(const ModelConfig&, const ParameterSpec&);
+
+}  // namespace tally
