@@ -1,0 +1,49 @@
+#include "autograd/proof/proof_kernels.h"
+
+#include <set>
+
+#include "core/ops/all.h"
+
+namespace tally {
+namespace detail {
+namespace {
+
+template <class F>
+void each_counted(const View& v, F&& f) {
+  if (v.dtype == DType::counted) each_element<Counted>(v, f);
+  if (v.dtype == DType::counted_half) each_element<CountedHalf>(v, f);
+}
+
+}  // namespace
+
+void clear_flags(std::span<const View* const> views) {
+  for (const View* v : views) {
+    each_counted(*v, [](auto& x) { x.read = x.written = x.charged = false; });
+  }
+}
+
+Cost collect_flags(std::span<const View* const> views, DType row_type) {
+  Cost cost;
+  std::set<const void*> seen;  // a tensor given twice is one memory
+  for (const View* v : views) {
+    const double size = static_cast<double>(size_of(v->dtype));
+    each_counted(*v, [&](auto& x) {
+      if (!seen.insert(&x).second) return;
+      cost.bytes_read += x.read ? size : 0;
+      cost.bytes_written += x.written ? size : 0;
+    });
+  }
+  const Counts& c = counts();
+  const std::set<const int64_t*> indices(c.indices.begin(), c.indices.end());
+  const double row_size = static_cast<double>(size_of(row_type));
+  cost.flops = c.flops;
+  cost.bytes_read += (c.gathered + c.scattered) * row_size + static_cast<double>(indices.size()) * 8;
+  cost.bytes_written += c.scattered * row_size;
+  return cost;
+}
+
+}  // namespace detail
+
+void register_proof_kernels() { register_proof_kernels(AllCalls{}); }
+
+}  // namespace tally

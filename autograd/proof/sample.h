@@ -1,0 +1,104 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/tape.h"
+
+namespace tally {
+
+/// An input of a sample, as numbers: tests turn it into a tensor of the type they need.
+struct SampleInput {
+  bool present = true;
+  bool differentiable = true;
+  DType dtype = DType::f64;  // i64 or u8 stay; a floating input takes the type of the run
+  Shape shape;
+  std::vector<double> values;
+};
+
+/// Standard normal numbers times `scale`; each call within a sample should get its own `seed`.
+SampleInput normal(const Shape& shape, uint64_t seed, double scale = 1, double shift = 0);
+/// Given numbers.
+SampleInput values(const Shape& shape, std::vector<double> numbers);
+/// Integers in [0, limit).
+SampleInput indices(const Shape& shape, uint64_t seed, int64_t limit);
+SampleInput indices(const Shape& shape, std::vector<double> numbers);
+/// An optional input that is not given.
+SampleInput absent();
+/// The same input, without a gradient.
+SampleInput constant(SampleInput input);
+
+/// The tensor of an input in type `dtype` on `device`; undefined for an absent one.
+Tensor make_input(const SampleInput& input, DType dtype, Device device);
+
+/// One op on given inputs. The table of samples drives every generic proof and test.
+struct Sample {
+  using Tensors = std::vector<Tensor>;
+  using Function = std::function<Tensors(const Tensors&)>;
+  struct Explicit {
+    Tensors outputs;
+    /// Gradients of the inputs from those of the outputs; adds into `into` where given. Once only.
+    std::function<Tensors(const Tensors& dy, const Tensors& into)> backward;
+  };
+  std::string op, name;
+  std::vector<SampleInput> inputs;
+  Function apply;                                      // through the tape
+  std::function<Explicit(const Tensors&)> by_hand;     // without one; null: the op has no backward
+  Function composition;    // what a fused op must equal, through the tape; null: not fused
+  bool smooth = true;      // false at kinks, in saturation, at extremes: proven by the adjoint alone
+  bool bounded_cost = false;  // work depends on values: declared is a bound, counted may be less
+
+  Sample&& not_smooth() && { smooth = false; return std::move(*this); }
+  Sample&& bounded() && { bounded_cost = true; return std::move(*this); }
+  Sample&& equals(Function f) && { composition = std::move(f); return std::move(*this); }
+};
+
+namespace detail {
+inline std::vector<Tensor> as_list(Tensor t) { return {std::move(t)}; }
+template <size_t M>
+std::vector<Tensor> as_list(const std::array<Tensor, M>& t) {
+  return {t.begin(), t.end()};
+}
+template <class O, size_t... I>
+Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector<SampleInput> inputs, std::index_sequence<I...>) {
+  using Tensors = Sample::Tensors;
+  Sample s;
+  s.op = O::name;
+  s.name = std::move(name);
+  s.inputs = std::move(inputs);
+  s.apply = [attrs](const Tensors& in) { return as_list(tally::apply<O>(attrs, in[I]...)); };
+  if constexpr (HasBackward<O, std::conditional_t<I == I, Tensor, void>...>) {
+    s.by_hand = [attrs](const Tensors& in) {
+      auto saved = std::make_shared<typename O::Saved>();
+      Sample::Explicit e;
+      const auto y = O::forward(in[I]..., attrs, saved.get());
+      e.outputs = as_list(y);
+      e.backward = [saved](const Tensors& dy, const Tensors& targets) {
+        Into<sizeof...(I)> into;
+        for (size_t i = 0; i < targets.size(); ++i) into.target[i] = targets[i];
+        if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>) {
+          return as_list(O::backward(dy[0], std::move(*saved), into));
+        } else {
+          std::decay_t<decltype(y)> d;
+          for (size_t i = 0; i < d.size(); ++i) d[i] = dy[i];
+          return as_list(O::backward(d, std::move(*saved), into));
+        }
+      };
+      return e;
+    };
+  }
+  return s;
+}
+}  // namespace detail
+
+/// A sample of op O with N inputs, absent ones included.
+template <class O, size_t N>
+Sample sample(std::string name, const typename O::Attrs& attrs, const SampleInput (&inputs)[N]) {
+  return detail::make_sample<O>(std::move(name), attrs, {inputs, inputs + N}, std::make_index_sequence<N>{});
+}
+
+/// Every sample of core's ops, in the order of core/ops/all.h.
+std::vector<Sample> core_samples();
+
+}  // namespace tally

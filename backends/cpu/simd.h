@@ -1,0 +1,185 @@
+#pragma once
+// The widest vector of the instruction set that this translation unit is compiled for, and the
+// few operations kernels need, so that a kernel is written once. Included by isa_*.cpp through
+// the kernel headers, never by other code.
+//
+// Everything sits in an unnamed namespace: each isa_*.cpp gets its own copy with internal
+// linkage, so code compiled for AVX-512 can never be merged with code for an older CPU. For the
+// same reason nothing of the standard library is included here but <stdint.h>.
+#include <immintrin.h>
+#include <stdint.h>
+
+namespace tally::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+/// Lanes of F32 and I32, and of F64.
+inline constexpr int kLanes = kVectorBytes / 4, kLanes64 = kVectorBytes / 8;
+
+/// Vectors. + - * / < > == & | ^ << >> work lane by lane; a comparison gives lanes of 0 and -1
+/// (an I32) for `select`. A scalar operand is broadcast.
+using F32 [[gnu::vector_size(kVectorBytes)]] = float;
+using I32 [[gnu::vector_size(kVectorBytes)]] = int32_t;
+using U32 [[gnu::vector_size(kVectorBytes)]] = uint32_t;
+using F64 [[gnu::vector_size(kVectorBytes)]] = double;
+using I64 [[gnu::vector_size(kVectorBytes)]] = int64_t;
+using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
+
+[[gnu::always_inline]] inline I32 bits(F32 x) { return reinterpret_cast<I32>(x); }
+[[gnu::always_inline]] inline F32 from_bits(I32 x) { return reinterpret_cast<F32>(x); }
+
+[[gnu::always_inline]] inline F32 broadcast(float x) { return x - F32{}; }
+[[gnu::always_inline]] inline F64 broadcast(double x) { return x - F64{}; }
+[[gnu::always_inline]] inline I32 broadcast(int32_t x) { return x - I32{}; }
+
+/// Lane numbers 0, 1, 2 ...
+[[gnu::always_inline]] inline I32 iota() {
+#if defined(__AVX512F__)
+  return I32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif defined(__AVX2__)
+  return I32{0, 1, 2, 3, 4, 5, 6, 7};
+#else
+  return I32{0, 1, 2, 3};
+#endif
+}
+
+// ---- memory: no alignment is needed
+
+[[gnu::always_inline]] inline F32 load(const float* p) {
+  F32 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline F64 load(const double* p) {
+  F64 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline I32 load(const int32_t* p) {
+  I32 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+[[gnu::always_inline]] inline void store(float* p, F32 v) { __builtin_memcpy(p, &v, sizeof v); }
+[[gnu::always_inline]] inline void store(double* p, F64 v) { __builtin_memcpy(p, &v, sizeof v); }
+[[gnu::always_inline]] inline void store(int32_t* p, I32 v) { __builtin_memcpy(p, &v, sizeof v); }
+
+/// The first n lanes (0 <= n; n >= kLanes is all of them); the others read as zero and their
+/// memory is not touched.
+[[gnu::always_inline]] inline F32 load_first(const float* p, int64_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_ps(n >= 16 ? 0xffff : (1u << n) - 1, p);
+#elif defined(__AVX2__)
+  return _mm256_maskload_ps(p, reinterpret_cast<__m256i>(iota() < static_cast<int32_t>(n)));
+#else
+  F32 v{};
+  __builtin_memcpy(&v, p, static_cast<size_t>(n >= 4 ? 4 : n) * sizeof(float));
+  return v;
+#endif
+}
+/// Writes the first n lanes and leaves the memory of the others alone.
+[[gnu::always_inline]] inline void store_first(float* p, F32 v, int64_t n) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_ps(p, n >= 16 ? 0xffff : (1u << n) - 1, v);
+#elif defined(__AVX2__)
+  _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(iota() < static_cast<int32_t>(n)), v);
+#else
+  __builtin_memcpy(p, &v, static_cast<size_t>(n >= 4 ? 4 : n) * sizeof(float));
+#endif
+}
+/// Writes past the caches, for results that are not read again soon: p aligned to kVectorBytes.
+/// A kernel that used it calls `stream_fence` before it returns.
+[[gnu::always_inline]] inline void stream(float* p, F32 v) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(p, v);
+#elif defined(__AVX2__)
+  _mm256_stream_ps(p, v);
+#else
+  _mm_stream_ps(p, v);
+#endif
+}
+[[gnu::always_inline]] inline void stream_fence() { _mm_sfence(); }
+
+// ---- arithmetic
+
+/// a b + c with one rounding (two on the baseline, which has no such instruction).
+[[gnu::always_inline]] inline F32 fma(F32 a, F32 b, F32 c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+[[gnu::always_inline]] inline F64 fma(F64 a, F64 b, F64 c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+/// mask ? a : b, lane by lane.
+[[gnu::always_inline]] inline F32 select(I32 mask, F32 a, F32 b) { return mask ? a : b; }
+[[gnu::always_inline]] inline I32 select(I32 mask, I32 a, I32 b) { return mask ? a : b; }
+/// A NaN in b is kept, a NaN in a is lost (as the instructions do): put the data in b.
+[[gnu::always_inline]] inline F32 max(F32 a, F32 b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline F32 min(F32 a, F32 b) { return a < b ? a : b; }
+[[gnu::always_inline]] inline F32 abs(F32 x) { return from_bits(bits(x) & 0x7fffffff); }
+/// The size of x with the sign of s.
+[[gnu::always_inline]] inline F32 copy_sign(F32 x, F32 s) {
+  return from_bits((bits(x) & 0x7fffffff) | (bits(s) & INT32_MIN));
+}
+/// Correctly rounded.
+[[gnu::always_inline]] inline F32 sqrt(F32 x) {
+#if defined(__AVX512F__)
+  return _mm512_sqrt_ps(x);
+#elif defined(__AVX2__)
+  return _mm256_sqrt_ps(x);
+#else
+  return _mm_sqrt_ps(x);
+#endif
+}
+
+// ---- across lanes, in a fixed order
+
+[[gnu::always_inline]] inline float sum(F32 v) {
+  float x[kLanes];
+  store(x, v);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) x[i] += x[i + width];
+  return x[0];
+}
+[[gnu::always_inline]] inline float max_lane(F32 v) {
+  float x[kLanes];
+  store(x, v);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) x[i] = x[i] > x[i + width] ? x[i] : x[i + width];
+  return x[0];
+}
+
+// ---- bfloat16, held as uint16_t
+
+[[gnu::always_inline]] inline F32 load_bf16(const uint16_t* p) {
+  U16 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return reinterpret_cast<F32>(__builtin_convertvector(v, U32) << 16);
+}
+/// Rounds to nearest even; a NaN stays one.
+[[gnu::always_inline]] inline void store_bf16(uint16_t* p, F32 x) {
+  const U32 b = reinterpret_cast<U32>(x);
+  const U32 rounded = b + 0x7fffu + ((b >> 16) & 1u);
+  const U16 v = __builtin_convertvector((x == x ? rounded : (b | 0x400000u)) >> 16, U16);
+  __builtin_memcpy(p, &v, sizeof v);
+}
+
+}  // namespace
+}  // namespace tally::cpu

@@ -1,0 +1,134 @@
+#pragma once
+#include <array>
+#include <chrono>
+#include <concepts>
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include "core/backend.h"
+#include "core/ledger.h"
+#include "core/view.h"
+
+namespace tally {
+
+/// A call is data: the views it reads and writes, its scalars, and what it costs.
+///   name, kind      for the ledger
+///   views()         std::tie of its views, in the order of its members
+///   dtype()         element type of its loops: the second index of the kernel table
+///   cost()          from shapes, types and scalars alone
+/// and, where it has them,
+///   reference<T>()  the loops that define it
+///   model_flops()   products only (contractions)
+///   workspace()     bytes of scratch; the call then has a member `std::byte* scratch`
+///   any_strides     true when its kernels take all strides instead of rows
+template <class C>
+concept KernelCall = std::is_trivially_copyable_v<C> && requires(const C& c) {
+  { C::name } -> std::convertible_to<const char*>;
+  { C::kind } -> std::convertible_to<Kind>;
+  { c.cost() } -> std::same_as<Cost>;
+  { c.dtype() } -> std::same_as<DType>;
+  c.views();
+};
+
+template <KernelCall C>
+using Kernel = void (*)(const C&);
+
+/// The kernel table: the type of the call is the key, then device kind and element type.
+template <KernelCall C>
+inline std::array<std::array<Kernel<C>, kDTypes>, kMaxDeviceKinds> kernels{};
+
+/// The views of a call as an array, in order.
+template <KernelCall C>
+auto view_list(const C& call) {
+  return std::apply(
+      [](const auto&... v) { return std::array<const View*, sizeof...(v)>{static_cast<const View*>(&v)...}; },
+      call.views());
+}
+
+namespace detail {
+/// Every view on `device`, and rows unless the call takes any strides; Error by name otherwise.
+void check_views(const char* call, Device device, std::span<const View* const> views, bool any_strides);
+[[noreturn]] void no_kernel(const char* call, Device device, DType dtype);
+/// The call has written what its views announced.
+inline void finish_call(const char* call) {
+  Recorder& r = recorder();
+  r.last_call = call;
+  while (r.pending > 0) r.written[--r.pending]->set_writer(call);
+}
+struct DropPending {  // after an error the announced writes never happen
+  ~DropPending() { recorder().pending = 0; }
+};
+
+template <KernelCall C>
+void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
+  Recorder& r = recorder();
+  r.provider = nullptr;
+  const auto start = std::chrono::steady_clock::now();
+  if (kernel) kernel(call);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  Entry e{C::name, C::kind, r.phase, device, call.dtype(), call.cost(), {}, r.module, kernel ? seconds.count() : 0,
+          r.provider ? r.provider : "", fallback, {}};
+  if constexpr (requires { call.model_flops(); }) e.model = call.model_flops();
+  for (const View* v : view_list(call)) {
+    if (v->defined()) e.shapes.push_back(v->shape);
+  }
+  r.ledger->add(std::move(e));
+}
+}  // namespace detail
+
+/// The only way to compute: checks the views, lists the call if a ledger listens, runs the kernel of
+/// the device. Where a host backend has none of its own the reference loops stand in, and the ledger
+/// says so.
+template <KernelCall C>
+void run(Device device, C call) {
+  const detail::DropPending drop;
+  const auto views = view_list(call);
+  constexpr bool any_strides = requires { requires C::any_strides; };
+  detail::check_views(C::name, device, views, any_strides);
+  const Backend& b = backend(device);
+  [[maybe_unused]] Tensor scratch;
+  if constexpr (requires { call.workspace(); }) {
+    scratch = empty({static_cast<int64_t>(call.workspace())}, DType::u8, device);
+    call.scratch = static_cast<std::byte*>(scratch.data());
+  }
+  Kernel<C> kernel = nullptr;
+  bool fallback = false;
+  if (!b.is_meta()) {
+    const auto type = static_cast<size_t>(call.dtype());
+    kernel = kernels<C>[device.kind][type];
+    if (!kernel && b.host_memory() && device != kReference) {
+      kernel = kernels<C>[kReference.kind][type];
+      fallback = true;
+    }
+    if (!kernel) [[unlikely]] detail::no_kernel(C::name, device, call.dtype());
+  }
+  if (recorder().ledger) [[unlikely]] detail::run_listed(device, call, kernel, fallback);
+  else if (kernel) kernel(call);
+  detail::finish_call(C::name);
+}
+
+template <class... T>
+struct TypeList {};
+
+/// Fills the reference table for a call: its own loops, for every element type it computes in.
+template <KernelCall C>
+void register_reference() {
+  const auto set = []<class T>(std::type_identity<T>) {
+    kernels<C>[kReference.kind][static_cast<size_t>(dtype_of<T>)] = [](const C& c) { c.template reference<T>(); };
+  };
+  set(std::type_identity<float>{});
+  set(std::type_identity<double>{});
+  set(std::type_identity<bf16>{});
+  if constexpr (requires { requires C::moves_any_type; }) {
+    set(std::type_identity<int64_t>{});
+    set(std::type_identity<f16>{});
+    set(std::type_identity<uint8_t>{});
+  }
+}
+template <KernelCall... C>
+void register_reference(TypeList<C...>) {
+  (register_reference<C>(), ...);
+}
+
+}  // namespace tally

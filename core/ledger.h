@@ -1,0 +1,65 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/cost.h"
+#include "core/device.h"
+#include "core/dtype.h"
+#include "core/recorder.h"
+#include "core/shape.h"
+
+namespace tally {
+
+/// One call that ran (or, on meta, would have run).
+struct Entry {
+  const char* op;  // name of the call, e.g. "linear.backward"
+  Kind kind;
+  Phase phase;
+  Device device;
+  DType dtype;
+  Cost cost;
+  ModelFlops model;
+  const char* module;    // path of the layer, "" outside of one
+  double seconds;        // 0 on meta
+  const char* provider;  // which implementation a kernel with several chose, else ""
+  bool fallback;         // the reference loops stood in for a missing kernel
+  std::vector<Shape> shapes;  // of the call's views, absent ones left out
+};
+
+/// Sums of entries that share a key.
+struct LedgerTotal {
+  std::string key;
+  Cost cost;
+  ModelFlops model;
+  double seconds = 0;
+  int64_t calls = 0;
+};
+
+/// Lists every call of its thread while in scope; the innermost ledger listens.
+class Ledger {
+ public:
+  Ledger();
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  void add(Entry entry) { entries_.push_back(std::move(entry)); }
+  std::span<const Entry> entries() const { return entries_; }
+  void clear() { entries_.clear(); }
+  Cost total() const;
+  ModelFlops model_total() const;
+  enum class By { op, layer, kind, phase };
+  /// Totals by a key, in the order of first appearance.
+  std::vector<LedgerTotal> totals(By by) const;
+  /// One line an entry, for people and for diffs; `timing` adds seconds and provider.
+  std::string text(bool timing = false) const;
+  /// The same as comma-separated values with a header line.
+  std::string csv() const;
+
+ private:
+  std::vector<Entry> entries_;
+  Ledger* outer_;
+};
+
+}  // namespace tally

@@ -1,0 +1,120 @@
+#pragma once
+#include <array>
+#include <cmath>
+#include <type_traits>
+
+#include "core/kernel.h"
+
+namespace tally {
+
+using std::abs;
+using std::cos;
+using std::erf;
+using std::exp;
+using std::log;
+using std::sin;
+using std::sqrt;
+using std::tanh;
+
+/// A tensor kept for the backward pass. Reading it throws when something has written to it since,
+/// naming the op that saved it and the one that wrote.
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  SavedTensor(const Tensor& t)  // NOLINT(google-explicit-constructor)
+      : tensor_(t), version_(t.defined() ? t.storage().version() : 0), saved_by_(recorder().last_call) {}
+  const Tensor& get() const {
+    if (tensor_.defined() && tensor_.storage().version() != version_) [[unlikely]] changed();
+    return tensor_;
+  }
+  operator const Tensor&() const { return get(); }  // NOLINT(google-explicit-constructor)
+  bool defined() const { return tensor_.defined(); }
+  /// Lets go of the memory as soon as the backward pass is done with it.
+  void release() { tensor_ = Tensor(); }
+
+ private:
+  [[noreturn]] void changed() const;
+  Tensor tensor_;
+  uint32_t version_ = 0;
+  const char* saved_by_ = "nothing";
+};
+
+/// A gradient that a backward call writes: fresh, added to an existing one, or not wanted.
+class GradTensor {
+ public:
+  GradTensor() = default;
+  GradTensor(Tensor t, bool accumulate) : tensor_(std::move(t)), accumulate_(accumulate) {}
+  const Tensor& tensor() const { return tensor_; }
+  bool accumulates() const { return accumulate_; }
+  bool wanted() const { return tensor_.defined(); }
+  operator Tensor() const { return tensor_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  Tensor tensor_;
+  bool accumulate_ = false;
+};
+
+/// Where a backward pass puts the gradients of its N inputs. Default: each into a fresh tensor.
+template <int N>
+struct Into {
+  std::array<Tensor, N> target{};  // defined: add to this one
+  std::array<bool, N> skip{};      // true: not wanted
+
+  bool wants(int i) const { return !skip[static_cast<size_t>(i)]; }
+  /// The gradient of input i, which has the shape and type of `like`; undefined when not wanted or
+  /// when the input itself is absent.
+  GradTensor at(int i, const Tensor& like) const {
+    if (!like.defined() || !wants(i)) return {};
+    const Tensor& t = target[static_cast<size_t>(i)];
+    return t.defined() ? GradTensor(t, true) : GradTensor(empty_like(like), false);
+  }
+  /// The part of this for an inner op whose inputs are inputs `which` of ours; -1 is a fresh one.
+  template <class... I>
+  Into<sizeof...(I)> pick(I... which) const {
+    Into<sizeof...(I)> part;
+    size_t k = 0;
+    const auto take = [&](int i) {
+      if (i >= 0) {
+        part.target[k] = target[static_cast<size_t>(i)];
+        part.skip[k] = skip[static_cast<size_t>(i)];
+      }
+      ++k;
+    };
+    (take(which), ...);
+    return part;
+  }
+};
+
+/// An op is a struct with
+///   name                                             for messages and the ledger
+///   Attrs, Saved                                     its scalars; what its backward needs
+///   forward(inputs..., attrs, saved)                 Tensor or std::array of them; saved may be null
+///   backward(dy..., std::move(saved), into)          std::array with a gradient for each input
+/// and, unless it is made of other ops, the calls Forward and Backward. See core/ops/README.md.
+template <class O, class... Ts>
+concept HasForward = requires(const Ts&... in, const typename O::Attrs& a, typename O::Saved* s) {
+  { O::name } -> std::convertible_to<const char*>;
+  O::forward(in..., a, s);
+};
+
+/// Error unless all defined tensors hold one floating-point type; names them by position.
+template <class... Ts>
+void check_same_dtype(const char* op, const Tensor& first, const Ts&... others) {
+  check(is_floating(first.dtype()), op, ": needs floating-point tensors; got ", first.dtype(), in_module());
+  const auto one = [&](const Tensor& t) {
+    check(!t.defined() || t.dtype() == first.dtype(), op, ": all tensors must hold one type; got ", first.dtype(),
+          " and ", t.defined() ? t.dtype() : first.dtype(), in_module(), "; convert with to(x, dtype)");
+  };
+  (one(others), ...);
+}
+inline void check_defined(const char* op, const char* what, const Tensor& t) {
+  check(t.defined(), op, ": ", what, " is missing (undefined tensor)", in_module());
+}
+
+/// Larger of two, comparing only: no operation is counted.
+template <class T>
+T larger(const T& a, const T& b) {
+  return a < b ? b : a;
+}
+
+}  // namespace tally

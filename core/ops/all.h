@@ -1,0 +1,17 @@
+#pragma once
+// Every op of core, and the one list of their calls.
+#include "core/ops/accumulate.h"
+#include "core/ops/linear.h"
+#include "core/ops/rms_norm.h"
+
+namespace tally {
+
+using AllCalls = TypeList<
+    // clang-format off
+    ops::Accumulate::Call,
+    ops::Linear::Forward, ops::Linear::Backward,
+    ops::RMSNorm::Forward, ops::RMSNorm::Backward
+    // clang-format on
+    >;
+
+}  // namespace tally

@@ -1,0 +1,309 @@
+#include "core/tensor.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "core/recorder.h"
+
+namespace tally {
+namespace {
+
+struct ImplPool {
+  std::vector<Tensor::Impl*> free;
+  ~ImplPool() {
+    for (Tensor::Impl* p : free) delete p;
+  }
+};
+ImplPool& impl_pool() {
+  thread_local ImplPool pool;
+  return pool;
+}
+
+Tensor::Impl* new_impl() {
+  auto& free = impl_pool().free;
+  if (free.empty()) return new Tensor::Impl;
+  Tensor::Impl* p = free.back();
+  free.pop_back();
+  p->references.store(1, std::memory_order_relaxed);
+  p->requires_grad = false;
+  p->slot = -1;
+  p->tape = 0;
+  return p;
+}
+
+// A view made behind the tape's back would lose the gradient in silence.
+void check_not_recorded(const Tensor& t, const char* what) {
+  const Recorder& r = recorder();
+  if (!r.tape) return;
+  const Tensor::Impl& i = *t.impl();
+  check(!i.requires_grad && !(i.tape == r.tape_number && i.slot >= 0), what, ": this tensor ", i.sizes,
+        " is recorded by a tape, and a view of it made by a member function would lose its gradient; "
+        "use tally::", what, "(x, ...), or x.detach() for the values alone");
+}
+
+int checked_axis(const Tensor& t, int axis, const char* what) {
+  const int n = t.ndim();
+  check(axis >= -n && axis < n, what, ": axis must be in -", n, "..", n - 1, " for a tensor of shape ", t.shape(),
+        "; got ", axis);
+  return axis < 0 ? axis + n : axis;
+}
+
+Shape resolve(const Tensor& t, Shape s) {
+  int64_t known = 1, unknown = -1;
+  for (int i = 0; i < s.ndim(); ++i) {
+    if (s[i] == -1) {
+      check(unknown < 0, "reshape: only one size may be -1; got ", s);
+      unknown = i;
+      continue;
+    }
+    check(s[i] >= 0, "reshape: sizes must be 0 or more, or one of them -1; got ", s);
+    check(!__builtin_mul_overflow(known, s[i], &known), "reshape: ", s, " has more elements than fit 64 bits");
+  }
+  if (unknown >= 0) {
+    check(known != 0, "reshape: -1 is ambiguous beside a size of 0; from ", t.shape(), " to ", s);
+    check(t.numel() % known == 0, "reshape: ", t.numel(), " elements of ", t.shape(), " do not divide by ", known,
+          "; asked for ", s);
+    s[static_cast<int>(unknown)] = t.numel() / known;
+  }
+  check(s.numel() == t.numel(), "reshape: the number of elements must stay; from ", t.shape(), " to ", s);
+  return s;
+}
+
+// Strides of `t` seen as `s`, if no copy is needed: runs of axes that are dense together are matched
+// from the last to the first.
+bool view_strides(const Tensor& t, const Shape& s, Shape& strides) {
+  if (t.numel() == 0) {
+    strides = contiguous_strides(s);
+    return true;
+  }
+  int from = t.ndim() - 1;
+  int64_t run = 1, step = 1;  // elements of the current run not yet covered, stride of its last axis
+  bool open = false;
+  for (int to = s.ndim() - 1; to >= 0; --to) {
+    if (s[to] == 1) {
+      strides[to] = open ? step : 1;
+      continue;
+    }
+    while (!open || run == 1) {
+      while (from >= 0 && t.shape()[from] == 1) --from;
+      run = t.shape()[from];
+      step = t.strides()[from];
+      for (--from; from >= 0; --from) {
+        if (t.shape()[from] == 1) continue;
+        if (t.strides()[from] != step * run) break;
+        run *= t.shape()[from];
+      }
+      open = true;
+    }
+    if (run % s[to] != 0) return false;
+    strides[to] = step;
+    step *= s[to];
+    run /= s[to];
+    open = run > 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Tensor::release() {
+  if (!impl_ || impl_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  impl_->storage->release();
+  impl_->storage = nullptr;
+  impl_->grad = Tensor();
+  auto& free = impl_pool().free;
+  if (free.size() < 1024) free.push_back(impl_);
+  else delete impl_;
+}
+
+Tensor make_view(const Tensor& base, const Shape& sizes, const Shape& strides, int64_t offset) {
+  base.storage().retain();
+  Tensor::Impl* p = new_impl();
+  p->storage = &base.storage();
+  p->sizes = sizes;
+  p->strides = strides;
+  p->offset = offset;
+  p->dtype = base.dtype();
+  return Tensor(p);
+}
+
+Tensor empty(const Shape& shape, DType dtype, Device device) {
+  check_sizes(shape, size_of(dtype));
+  Storage* storage = Storage::create(device, static_cast<size_t>(shape.numel()) * size_of(dtype));
+  Tensor::Impl* p = new_impl();
+  p->storage = storage;
+  p->sizes = shape;
+  p->strides = contiguous_strides(shape);
+  p->offset = 0;
+  p->dtype = dtype;
+  return Tensor(p);
+}
+
+Tensor empty_like(const Tensor& t) { return empty(t.shape(), t.dtype(), t.device()); }
+
+Tensor zeros(const Shape& shape, DType dtype, Device device) {
+  Tensor t = empty(shape, dtype, device);
+  if (!backend(device).is_meta()) backend(device).zero(t.data(), t.nbytes());
+  t.storage().note_write();
+  t.storage().set_writer("zeros");
+  return t;
+}
+
+Tensor full(const Shape& shape, double value, DType dtype, Device device) {
+  Tensor t = empty(shape, dtype, device);
+  const auto fill = [&]<class T>(T v) {
+    if (backend(device).is_meta()) return;
+    const std::vector<T> values(static_cast<size_t>(t.numel()), v);
+    backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
+  };
+  switch (dtype) {
+    case DType::f32: fill(static_cast<float>(value)); break;
+    case DType::f64: fill(value); break;
+    case DType::bf16: fill(bf16(static_cast<float>(value))); break;
+    case DType::f16: fill(f16(static_cast<float>(value))); break;
+    case DType::i64: fill(static_cast<int64_t>(value)); break;
+    case DType::u8: fill(static_cast<uint8_t>(value)); break;
+    default: fail("full: not for the proof types; got ", dtype);
+  }
+  t.storage().note_write();
+  t.storage().set_writer("full");
+  return t;
+}
+
+template <class T>
+Tensor from_host(std::span<const T> values, const Shape& shape, Device device) {
+  Tensor t = empty(shape, dtype_of<T>, device);
+  check(static_cast<int64_t>(values.size()) == t.numel(), "from_host: ", shape, " needs ", t.numel(),
+        " values; got ", values.size());
+  if (!backend(device).is_meta()) backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
+  t.storage().note_write();
+  t.storage().set_writer("from_host");
+  return t;
+}
+
+template <class T>
+std::vector<T> to_host(const Tensor& t) {
+  check(t.defined(), "to_host: the tensor is undefined");
+  check(t.dtype() == dtype_of<T>, "to_host: the tensor holds ", t.dtype(), ", asked for ", dtype_of<T>);
+  check(t.is_contiguous(), "to_host: the tensor must be contiguous; call contiguous(x) first");
+  check(!backend(t.device()).is_meta(), "to_host: a tensor on meta has a shape and no values");
+  std::vector<T> values(static_cast<size_t>(t.numel()));
+  backend(t.device()).copy_to_host(values.data(), t.data(), t.nbytes());
+  return values;
+}
+
+template Tensor from_host(std::span<const float>, const Shape&, Device);
+template Tensor from_host(std::span<const double>, const Shape&, Device);
+template Tensor from_host(std::span<const bf16>, const Shape&, Device);
+template Tensor from_host(std::span<const f16>, const Shape&, Device);
+template Tensor from_host(std::span<const int64_t>, const Shape&, Device);
+template Tensor from_host(std::span<const uint8_t>, const Shape&, Device);
+template std::vector<float> to_host(const Tensor&);
+template std::vector<double> to_host(const Tensor&);
+template std::vector<bf16> to_host(const Tensor&);
+template std::vector<f16> to_host(const Tensor&);
+template std::vector<int64_t> to_host(const Tensor&);
+template std::vector<uint8_t> to_host(const Tensor&);
+
+int64_t Tensor::size(int axis) const { return shape()[checked_axis(*this, axis, "size")]; }
+
+bool Tensor::is_contiguous() const {
+  int64_t step = 1;
+  for (int i = ndim() - 1; i >= 0; --i) {
+    if (shape()[i] == 0) return true;
+    if (shape()[i] != 1 && strides()[i] != step) return false;
+    step *= shape()[i];
+  }
+  return true;
+}
+
+Tensor Tensor::reshape(const Shape& asked) const {
+  check_not_recorded(*this, "reshape");
+  const Shape sizes = resolve(*this, asked);
+  Shape strides = sizes;
+  check(view_strides(*this, sizes, strides), "reshape: strides ", impl_->strides, " of ", shape(),
+        " cannot be seen as ", sizes, " without a copy; call contiguous(x) first");
+  return make_view(*this, sizes, strides, offset());
+}
+
+Tensor Tensor::transpose(int axis_a, int axis_b) const {
+  check_not_recorded(*this, "transpose");
+  const int a = checked_axis(*this, axis_a, "transpose"), b = checked_axis(*this, axis_b, "transpose");
+  Shape sizes = shape(), s = strides();
+  std::swap(sizes[a], sizes[b]);
+  std::swap(s[a], s[b]);
+  return make_view(*this, sizes, s, offset());
+}
+
+Tensor Tensor::narrow(int axis, int64_t start, int64_t length, int64_t step) const {
+  check_not_recorded(*this, "narrow");
+  const int a = checked_axis(*this, axis, "narrow");
+  const int64_t n = shape()[a];
+  check(step >= 1, "narrow: step must be 1 or more; got ", step);
+  check(start >= 0 && length >= 0 && start <= n && (length == 0 || (length - 1) <= (n - 1 - start) / step),
+        "narrow: elements ", start, " to ", start, " + (", length, " - 1) * ", step, " must lie in axis ", a, " of ", shape());
+  Shape sizes = shape(), s = strides();
+  sizes[a] = length;
+  const int64_t moved = length ? start * s[a] : 0;
+  s[a] *= step;
+  return make_view(*this, sizes, s, offset() + moved);
+}
+
+Tensor Tensor::expand(const Shape& asked) const {
+  check_not_recorded(*this, "expand");
+  check(asked.ndim() >= ndim(), "expand: ", asked, " has fewer axes than ", shape());
+  Shape s = asked;
+  for (int i = 1; i <= asked.ndim(); ++i) {
+    const int64_t have = i <= ndim() ? shape()[-i] : 1;
+    check(asked[-i] == have || have == 1, "expand: only axes of size 1 repeat; from ", shape(), " to ", asked);
+    s[-i] = have == asked[-i] && i <= ndim() ? strides()[-i] : 0;
+  }
+  check_sizes(asked, size_of(dtype()));
+  return make_view(*this, asked, s, offset());
+}
+
+Tensor Tensor::detach() const { return make_view(*this, shape(), strides(), offset()); }
+
+Tensor& Tensor::requires_grad_(bool on) {
+  check(defined(), "requires_grad_: the tensor is undefined");
+  check(!on || is_floating(dtype()), "requires_grad_: only floating-point tensors have gradients; this one holds ", dtype());
+  impl_->requires_grad = on;
+  return *this;
+}
+
+Tensor Tensor::grad() const { return impl_->grad; }
+
+void Tensor::set_grad(Tensor gradient) {
+  check(!gradient.defined() || gradient.shape() == shape(), "set_grad: the gradient must have the tensor's shape ", shape(),
+        "; got ", gradient.defined() ? gradient.shape() : Shape{});
+  impl_->grad = std::move(gradient);
+}
+
+bool Tensor::exclusively_owned() const {
+  return impl_ && impl_->references.load(std::memory_order_acquire) == 1 && storage().references() == 1;
+}
+
+void Tensor::check_host(DType wanted) const {
+  check(defined(), "host: the tensor is undefined");
+  check(dtype() == wanted, "host: the tensor holds ", dtype(), ", asked for ", wanted);
+  check(backend(device()).host_memory(), "host: the tensor is on ", device(), "; copy it with to_host<T>(x)");
+  check(is_contiguous(), "host: the tensor must be contiguous; call contiguous(x) first");
+}
+
+double Tensor::item() const {
+  check(defined() && numel() == 1, "item: the tensor must have one element; it has shape ",
+        defined() ? shape() : Shape{0});
+  const Tensor flat = detach().reshape({1});
+  switch (dtype()) {
+    case DType::f32: return static_cast<double>(to_host<float>(flat)[0]);
+    case DType::f64: return to_host<double>(flat)[0];
+    case DType::bf16: return static_cast<double>(static_cast<float>(to_host<bf16>(flat)[0]));
+    case DType::f16: return static_cast<double>(static_cast<float>(to_host<f16>(flat)[0]));
+    case DType::i64: return static_cast<double>(to_host<int64_t>(flat)[0]);
+    case DType::u8: return static_cast<double>(to_host<uint8_t>(flat)[0]);
+    default: fail("item: not for the proof types; got ", dtype());
+  }
+}
+
+}  // namespace tally
