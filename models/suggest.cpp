@@ -46,13 +46,14 @@ std::string closest(std::string_view word, std::span<const std::string> choices)
     const size_t distance = edit_distance(wanted, folded(choice));
     if (distance < best_distance) best = choice, best_distance = distance;
   }
-  if (!best.empty()) return best;
+  if (best_distance <= 1) return best;
   // "llama3" for "llama-3-8b", "base" for "rope_base": a part of a name, not a slip of the finger.
+  std::string whole;
   for (const std::string& choice : choices) {
     const bool part = wanted.size() >= 3 && folded(choice).find(wanted) != std::string::npos;
-    if (part && (best.empty() || choice.size() < best.size())) best = choice;
+    if (part && (whole.empty() || choice.size() < whole.size())) whole = choice;
   }
-  return best;
+  return whole.empty() ? best : whole;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> choices) {
