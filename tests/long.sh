@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Proofs that take minutes, so neither ctest nor .ci/run has them. Needs build/tally (./demo.sh or
+# the release preset).
+#   tests/long.sh kill [KILLS]   kill -9 during training at random moments (default 50), resume each
+#                                time: the run directory is never broken, and losses and weights
+#                                equal an unbroken run's bit for bit
+#   tests/long.sh                all of them
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tally=$PWD/build/tally
+[ -x "$tally" ] || { echo "long.sh: no build/tally; build it first" >&2; exit 1; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+# A run of seconds whose checkpoints are dense enough that kills hit them.
+train=("$tally" train llama-smoke --data "$scratch/text.txt" --quiet --set train.log_every=1
+  --set train.eval_every=50 --set train.eval_batches=1 --set train.checkpoint_every=5)
+
+# "step loss" of every logged step; a step that was logged twice must have been logged the same.
+losses() {
+  grep -v '}$' "$1/metrics.jsonl" && fail "$1/metrics.jsonl has a torn line"
+  sed -nE 's/.*"loss":([^,}]*).*"step":([0-9]+).*/\2 \1/p; t; s/.*"step":([0-9]+).*"loss":([^,}]*).*/\1 \2/p' \
+    "$1/metrics.jsonl" | sort -n -u
+}
+
+kill_and_resume() {
+  local wanted=$1 kills=0 runs=0 run=$scratch/broken whole=$scratch/whole started limit pid
+  head -c 300000 data/corpus/king_james.txt > "$scratch/text.txt"
+  started=$(date +%s%N)
+  "${train[@]}" --out "$whole" > "$scratch/log" 2>&1 || { cat "$scratch/log"; fail "the unbroken run"; }
+  limit=$(( ($(date +%s%N) - started) / 1000000 ))
+  losses "$whole" > "$scratch/whole.losses"
+  echo "unbroken run: $limit ms, $(wc -l < "$scratch/whole.losses") losses"
+
+  while [ "$kills" -lt "$wanted" ]; do
+    rm -rf "$run"
+    while :; do
+      if [ -f "$run/latest" ]; then
+        "${train[@]}" --out "$run" --resume "$run" > "$scratch/log" 2>&1 &
+      else
+        rm -rf "$run"
+        "${train[@]}" --out "$run" > "$scratch/log" 2>&1 &
+      fi
+      pid=$!
+      sleep "$(printf '0.%03d' $((RANDOM % 1000)))"
+      [ $((RANDOM % 2)) -eq 0 ] || sleep "$((RANDOM % (limit / 2 + 1) / 1000))"
+      if kill -KILL "$pid" 2>/dev/null; then
+        kills=$((kills + 1))
+        wait "$pid" 2>/dev/null || true
+      elif wait "$pid"; then
+        break
+      else
+        cat "$scratch/log"
+        fail "a resumed run after $kills kills"
+      fi
+    done
+    runs=$((runs + 1))
+    losses "$run" > "$scratch/broken.losses"
+    cmp "$scratch/whole.losses" "$scratch/broken.losses" || fail "losses after $kills kills"
+    cmp "$whole/checkpoints/$(cat "$whole/latest")/model.safetensors" \
+      "$run/checkpoints/$(cat "$run/latest")/model.safetensors" || fail "weights"
+    echo "$kills kills, $runs runs finished: losses and weights equal"
+  done
+}
+
+case "${1:-all}" in
+  kill) kill_and_resume "${2:-50}" ;;
+  all) kill_and_resume 50 ;;
+  *) echo "usage: $0 [kill [KILLS]]" >&2; exit 2 ;;
+esac
