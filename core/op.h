@@ -57,8 +57,9 @@ class GradTensor {
 /// Where a backward pass puts the gradients of its N inputs. Default: each into a fresh tensor.
 template <int N>
 struct Into {
-  std::array<Tensor, N> target{};  // defined: add to this one
-  std::array<bool, N> skip{};      // true: not wanted
+  std::array<Tensor, N> target{};   // defined: add to this one
+  std::array<bool, N> skip{};       // true: not wanted
+  std::array<bool, N> overwrite{};  // true: write into `target` instead of adding to it
 
   bool wants(int i) const { return !skip[static_cast<size_t>(i)]; }
   /// The gradient of input i, which has the shape and type of `like`; undefined when not wanted or
@@ -66,7 +67,7 @@ struct Into {
   GradTensor at(int i, const Tensor& like) const {
     if (!like.defined() || !wants(i)) return {};
     const Tensor& t = target[static_cast<size_t>(i)];
-    return t.defined() ? GradTensor(t, true) : GradTensor(empty_like(like), false);
+    return t.defined() ? GradTensor(t, !overwrite[static_cast<size_t>(i)]) : GradTensor(empty_like(like), false);
   }
   /// The part of this for an inner op whose inputs are inputs `which` of ours; -1 is a fresh one.
   template <class... I>
@@ -77,6 +78,7 @@ struct Into {
       if (i >= 0) {
         part.target[k] = target[static_cast<size_t>(i)];
         part.skip[k] = skip[static_cast<size_t>(i)];
+        part.overwrite[k] = overwrite[static_cast<size_t>(i)];
       }
       ++k;
     };

@@ -106,7 +106,7 @@ struct Linear {
     GradTensor db;
     if (s.bias && into.wants(2)) {
       const Tensor& t = into.target[2];
-      db = t.defined() ? GradTensor(t, true) : GradTensor(empty({w.size(0)}, w.dtype(), w.device()), false);
+      db = t.defined() ? GradTensor(t, !into.overwrite[2]) : GradTensor(empty({w.size(0)}, w.dtype(), w.device()), false);
     }
     run(dy.device(), Backward{dy, x, w, dx, dw, db});
     return {dx, dw, db};
