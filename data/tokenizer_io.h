@@ -1,0 +1,73 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/tokenizer.h"
+
+namespace tally {
+
+/// What some formats leave out and the caller may say.
+struct TokenizerLoadOptions {
+  /// The name of the pattern (see patterns_by_name), for tiktoken files and vocab.json +
+  /// merges.txt. Left out: GPT-2's for the latter, and for the former that of the known encoding
+  /// with as many ranks (GPT-2, cl100k, o200k, LLaMA-3, with its special tokens), else cl100k's and
+  /// no special tokens.
+  std::string pattern;
+};
+
+/// Reads a tokenizer, whatever it is kept in:
+///   a folder         its tokenizer.json, else vocab.json + merges.txt (or encoder.json +
+///   vocab.bpe),
+///                    else its one .tiktoken file or tokenizer.model
+///   *.json           a tokenizer.json, or a vocab.json with merges.txt beside it
+///   *.txt, *.bpe     merges with their vocabulary beside them
+///   any other file   tiktoken's lines "base64 rank"
+///   the word bytes   the 256 bytes and <|endoftext|> (if there is no file of that name)
+/// Throws Error naming the file and the reason. A tokenizer of another kind (SentencePiece,
+/// WordPiece, unigram) or an option that is not supported is refused by name.
+Tokenizer load_tokenizer(const std::string& path, const TokenizerLoadOptions& options = {});
+
+/// Hugging Face's tokenizer.json of the byte-level BPE family. If tokenizer_config.json lies beside
+/// it and names an eos_token, that is `eot`.
+Tokenizer load_tokenizer_json(const std::string& path);
+
+/// GPT-2's two files.
+Tokenizer load_vocab_merges(const std::string& vocab_path, const std::string& merges_path,
+                            const TokenizerLoadOptions& options = {});
+
+/// tiktoken's rank file. Parts merge where their bytes together have a rank, lowest first; a piece
+/// that has a rank is not merged.
+Tokenizer load_tiktoken(const std::string& path, const TokenizerLoadOptions& options = {});
+
+/// Writes a tokenizer.json that load_tokenizer_json and Hugging Face's tokenizers read as the same
+/// tokenizer. The file is replaced whole or not at all.
+void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path);
+
+/// Writes vocab.json and merges.txt into an existing folder. Throws Error if the tokenizer has what
+/// these files cannot say: a pattern other than gpt2's, or whole_pieces_first.
+void save_vocab_merges(const Tokenizer& tokenizer, const std::string& folder);
+
+/// Writes tiktoken's rank file; the pattern and the special tokens are not in it. Throws Error if
+/// the ranks would give other merges (ids that do not follow the order of the merges).
+void save_tiktoken(const Tokenizer& tokenizer, const std::string& path);
+
+namespace detail {
+
+/// No id may be above this: it bounds the memory that a file can ask for.
+inline constexpr int64_t kMaxVocabulary = int64_t{1} << 21;
+
+/// Puts `bytes` at `id`; throws Error (beginning with `where`) if the id is out of range or taken.
+void place_token(std::vector<std::string>& tokens, int64_t id, std::string bytes,
+                 const std::string& where);
+
+/// The first token among `added` that commonly ends a text; nothing if there is none.
+std::optional<TokenId> guess_eot(const std::vector<AddedToken>& added);
+
+/// The merge of the two alphabet-spelled sides; throws Error beginning with `where` if a side or
+/// the result is not in the vocabulary.
+Merge make_merge(const TokenIndex& index, std::string_view left, std::string_view right,
+                 const std::string& where);
+
+}  // namespace detail
+}  // namespace tally
