@@ -80,13 +80,13 @@ bool is_temporary_of(const std::string& name, const std::string& prefix) {
 
 /// A living writer holds a lock on its temporary; one whose lock is free was left by a dead one.
 void remove_stray_temporaries(const fs::path& folder, const std::string& prefix) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (!is_temporary_of(entry.path().filename().string(), prefix)) continue;
-    Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      ::unlink(entry.path().c_str());
-    }
+  std::error_code error;
+  fs::directory_iterator entry(folder, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const fs::path path = entry->path();
+    if (!is_temporary_of(path.filename().string(), prefix)) continue;
+    Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
   }
 }
 

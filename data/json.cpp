@@ -40,15 +40,19 @@ class CountingIterator {
   const char** consumed_;
 };
 
+/// Cut to a length that fits a message, and without control characters: it goes to a terminal.
 std::string shortened(std::string_view text, size_t limit = 80) {
-  if (text.size() <= limit) return std::string(text);
-  return std::string(text.substr(0, limit)) + "...";
+  std::string out(text.substr(0, limit));
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text.size() <= limit ? out : out + "...";
 }
 
-/// Messages go to terminals and logs: bytes that may not be UTF-8 are shown as '?'.
-std::string printable(std::string text) {
+/// Bytes that may not be UTF-8 are shown as '?'.
+std::string ascii(std::string text) {
   for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+    if (static_cast<unsigned char>(c) >= 0x7f) c = '?';
   }
   return text;
 }
@@ -95,7 +99,7 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string what = e.what();
     if (const size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
     if (what.starts_with("parse error at")) what.erase(0, what.find(": ") + 2);
-    refuse("not valid JSON: " + printable(shortened(what, 240)));
+    refuse("not valid JSON: " + ascii(shortened(what, 240)));
   }
 
  private:

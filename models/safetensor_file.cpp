@@ -45,7 +45,7 @@ std::string quoted(const std::string& name) {
   return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Turns one member of the header into a tensor; .
+/// Turns one member of the header into a tensor.
 class EntryReader {
  public:
   EntryReader(std::span<const std::byte> data, const std::string& origin)
@@ -135,7 +135,7 @@ std::map<std::string, std::string> read_metadata(const Json& value, const std::s
   check(value.is_object(), origin, ": __metadata__ must be an object of texts");
   std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
-    check(text.is_string(), origin, ": __metadata__ ", quoted(key), " must be a text; it is a ",
+    check(text.is_string(), origin, ": __metadata__ ", quoted(key), " must be a text; its type is ",
           text.type_name());
     metadata[key] = text.get<std::string>();
   }

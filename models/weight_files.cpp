@@ -14,6 +14,12 @@ namespace tally {
 namespace fs = std::filesystem;
 namespace {
 
+/// False too where the name is too long to exist or the folder may not be read.
+bool exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
 /// weight_map of an index file: tensor name -> file name, each checked to be a plain name.
 std::map<std::string, std::string> read_index(const std::string& index) {
   const Json document = read_json(index, false, size_t{16} << 20);
@@ -21,7 +27,7 @@ std::map<std::string, std::string> read_index(const std::string& index) {
         ": must be an object with a weight_map");
   const Json& weight_map = document["weight_map"];
   check(weight_map.is_object(), index,
-        ": weight_map must be an object of tensor names and file names; it is a ",
+        ": weight_map must be an object of tensor names and file names; its type is ",
         weight_map.type_name());
   std::map<std::string, std::string> files;
   for (const auto& [tensor, value] : weight_map.items()) {
@@ -71,16 +77,17 @@ void read_integers(const StoredTensor& tensor, std::span<int64_t> out) {
 }  // namespace
 
 WeightFiles::WeightFiles(const std::string& path) : path_(path) {
-  if (!fs::is_directory(path)) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
     files_.emplace_back(path);
     return;
   }
   const std::string single = (fs::path(path) / "model.safetensors").string();
   const std::string index = single + ".index.json";
-  if (fs::exists(single)) {
+  if (exists(single)) {
     files_.emplace_back(single);
   } else {
-    check(fs::exists(index), path,
+    check(exists(index), path,
           ": there is neither model.safetensors nor model.safetensors.index.json in this folder");
     open_shards(path, index);
   }
@@ -92,7 +99,7 @@ void WeightFiles::open_shards(const std::string& folder, const std::string& inde
   for (const auto& [tensor, file] : files) shards.insert(file);
   for (const std::string& shard : shards) {
     const std::string shard_path = (fs::path(folder) / shard).string();
-    check(fs::exists(shard_path), index, ": the file ", Json(shard).dump(),
+    check(exists(shard_path), index, ": the file ", Json(shard).dump(),
           " that it names is not in the folder");
     files_.emplace_back(shard_path);
     for (const StoredTensor& tensor : files_.back().tensors()) {

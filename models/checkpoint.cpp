@@ -1,0 +1,132 @@
+#include "models/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "core/error.h"
+#include "models/hf_names.h"
+
+namespace tally {
+namespace {
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + ")";
+}
+
+/// Every stored tensor must be there, in its shape, as floating-point values.
+std::set<std::string> check_present(const std::vector<WeightSource>& sources,
+                                    const WeightFiles& files) {
+  std::set<std::string> used;
+  for (const WeightSource& source : sources) {
+    for (const WeightPart& part : source.parts) {
+      const StoredTensor* tensor = files.find(part.stored);
+      check(tensor != nullptr, files.path(), ": the tensor ", part.stored, " is missing (it is ",
+            source.parameter.name, " of the model)");
+      check(tensor->shape == part.stored_shape, files.path(), ": the tensor ", part.stored,
+            " has shape ", shape_text(tensor->shape), "; the configuration asks for ",
+            shape_text(part.stored_shape));
+      const bool floats = tensor->type == StoredType::f32 || tensor->type == StoredType::f64 ||
+                          tensor->type == StoredType::f16 || tensor->type == StoredType::bf16;
+      check(floats, files.path(), ": the tensor ", part.stored, " holds ", name_of(tensor->type),
+            "; weights are F32, F64, F16 or BF16");
+      used.insert(part.stored);
+    }
+  }
+  return used;
+}
+
+/// A tensor that the model has no use for means that this is another model.
+void check_unused(const std::set<std::string>& used, const WeightFiles& files,
+                  const std::function<bool(const std::string&)>& allowed) {
+  for (const std::string& name : files.names()) {
+    check(used.contains(name) || allowed(name), files.path(), ": the tensor ", name,
+          " has no place in the model that the configuration describes");
+  }
+}
+
+/// A tied model has no head of its own; a different one in the file is a real head that a reader
+/// would lose.
+void check_tied_head(const WeightFiles& files, const std::string& embedding) {
+  const StoredTensor* head = files.find("lm_head.weight");
+  check(!head || same_content(*head, *files.find(embedding)), files.path(),
+        ": tie_word_embeddings is true, but lm_head.weight differs from ", embedding,
+        "; set tie_word_embeddings to false to use it, or remove it");
+}
+
+/// Copies rows of one stored tensor into the parameter, `columns` values each.
+template <class T>
+void read_part(const StoredTensor& tensor, const WeightPart& part, int64_t columns,
+               std::span<T> out) {
+  const auto target = out.subspan(size_t(part.to * columns), size_t(part.rows * columns));
+  if (!part.transposed) {
+    StoredTensor rows = tensor;
+    rows.shape[0] = part.rows;
+    const size_t row_bytes = size_t(columns) * bytes_of(tensor.type);
+    rows.data = tensor.data.subspan(size_t(part.from) * row_bytes, size_t(part.rows) * row_bytes);
+    return read_values(rows, target);
+  }
+  std::vector<T> stored(size_t(tensor.numel()));
+  read_values(tensor, std::span<T>(stored));
+  const int64_t stride = part.stored_shape[1];
+  for (int64_t r = 0; r < part.rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      target[size_t(r * columns + c)] = stored[size_t(c * stride + part.from + r)];
+    }
+  }
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(ModelConfig config, std::vector<WeightSource> sources, WeightFiles files)
+    : config_(std::move(config)), sources_(std::move(sources)), files_(std::move(files)) {}
+
+Checkpoint Checkpoint::hugging_face(const std::string& folder) {
+  HfModel model = read_hf_config((std::filesystem::path(folder) / "config.json").string());
+  WeightFiles files(folder);
+  std::string prefix(hf_prefix(model.family));
+  auto sources = hf_weights(model.config, model.family, prefix);
+  if (!files.find(sources[0].parts[0].stored)) {
+    auto bare = hf_weights(model.config, model.family, "");
+    if (files.find(bare[0].parts[0].stored)) sources = std::move(bare);
+  }
+  const auto used = check_present(sources, files);
+  if (model.config.tied_head) check_tied_head(files, sources[0].parts[0].stored);
+  check_unused(used, files, [&](const std::string& name) {
+    return is_hf_buffer(model.family, name) || (model.config.tied_head && name == "lm_head.weight");
+  });
+  return {std::move(model.config), std::move(sources), std::move(files)};
+}
+
+Checkpoint Checkpoint::own(const ModelConfig& config, const std::string& path) {
+  WeightFiles files(path);
+  auto sources = own_weights(config);
+  check_unused(check_present(sources, files), files, [](const std::string&) { return false; });
+  return {config, std::move(sources), std::move(files)};
+}
+
+void Checkpoint::read(std::string_view parameter, std::span<float> out) const {
+  read_parts(parameter, out);
+}
+
+void Checkpoint::read(std::string_view parameter, std::span<double> out) const {
+  read_parts(parameter, out);
+}
+
+template <class T>
+void Checkpoint::read_parts(std::string_view parameter, std::span<T> out) const {
+  const auto source = std::ranges::find_if(
+      sources_, [&](const WeightSource& s) { return s.parameter.name == parameter; });
+  check(source != sources_.end(), files_.path(), ": the model has no parameter ", parameter);
+  const int64_t numel = source->parameter.numel();
+  check(int64_t(out.size()) == numel, parameter, ": has ", numel, " values; room was given for ",
+        out.size());
+  for (const WeightPart& part : source->parts) {
+    read_part(*files_.find(part.stored), part, numel / source->parameter.shape[0], out);
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "models/config.h"
+
+namespace tally {
+
+/// Families of published checkpoints that can be read.
+enum class HfFamily : uint8_t { gpt2, llama };
+
+/// What a Hugging Face config.json describes.
+struct HfModel {
+  HfFamily family;
+  ModelConfig config;  // resolved and checked
+};
+
+/// Reads config.json of model_type gpt2 or llama, in the spelling of any release: nulls, the rotary
+/// base at the top or inside rope_parameters. Whatever would change the computation and is not
+/// implemented (another model_type, rotary scaling, an activation, an unknown entry) is refused by
+/// name in an Error that begins with `origin`. Dropout entries are left out: they are a choice of
+/// training, and published weights are used without.
+HfModel hf_config_from_json(std::string_view text, const std::string& origin);
+
+/// hf_config_from_json of a file.
+HfModel read_hf_config(const std::string& path);
+
+/// True if the text is a JSON object with a model_type, as every config.json of Hugging Face.
+bool looks_like_hf_config(std::string_view text);
+
+}  // namespace tally
