@@ -1,0 +1,106 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// What each verb takes, as main.cpp parsed it, and the function that does it. A verb returns the exit
+// code (0 done, 1 a failed check) and throws Error for bad input, which main.cpp turns into 1.
+namespace tally::cli {
+
+/// Options that every verb has.
+struct Common {
+  bool json = false, quiet = false;
+  std::string device = "cpu", dtype = "f32";
+  int threads = 0;  // 0: all
+  uint64_t seed = 1;
+  bool seed_given = false;
+};
+
+/// A model or run by name, and changes to its configuration.
+struct Target {
+  std::string name;  // a preset, a JSON file, a run directory or a Hugging Face directory
+  std::vector<std::string> set;  // dotted.path=value
+  bool print_config = false;
+};
+
+struct Doctor : Common {};
+int doctor(const Doctor& options);
+
+struct Models : Common {
+  std::string name;
+};
+int models(const Models& options);
+
+struct Train : Common {
+  Target target;
+  std::vector<std::string> data;
+  std::string out, resume, tokenizer;
+  int64_t steps = 0;  // 0: as configured
+  double max_minutes = 0, val_fraction = -1;
+};
+int train(const Train& options);
+
+struct Eval : Common {
+  std::string run;
+  std::vector<std::string> data;
+};
+int eval(const Eval& options);
+
+struct Generate : Common {
+  std::string run, prompt;
+  int64_t max_new_tokens = 100;
+  double temperature = 0.8, top_p = 1, min_p = 0;
+  int64_t top_k = 0;
+  bool greedy = false, stats = false;
+  std::vector<std::string> stop;
+};
+int generate(const Generate& options);
+
+struct Tokenizer : Common {
+  std::string verb;  // train, encode, decode, info
+  std::vector<std::string> files;
+  std::string tokenizer, out, pattern = "gpt2", ties = "bytes-greater", text, special = "plain";
+  std::vector<std::string> special_tokens;
+  int64_t vocab_size = 0;
+};
+int tokenizer(const Tokenizer& options);
+
+struct Data : Common {
+  std::string verb;  // prepare, inspect
+  std::vector<std::string> files;
+  std::string tokenizer, out, element_type;
+  double val_fraction = 0;
+  int64_t vocab_size = 0, context = 0;
+};
+int data(const Data& options);
+
+struct Gradcheck : Common {
+  std::string what = "all";
+  int64_t cases = 0;  // 0: all
+  std::vector<std::string> set;
+};
+int gradcheck(const Gradcheck& options);
+
+struct Account : Common {
+  Target target;
+  int64_t batch = 1, seq = 0;
+  bool train = false, decode = false, algebra = false;
+  std::string optimizer = "adamw", by = "op", fit;
+};
+int account(const Account& options);
+
+struct Verify : Common {
+  std::string verb;  // model, ops, optim, tokenizer
+  std::vector<std::string> files;
+  std::string tokenizer;
+  bool known = false;
+};
+int verify(const Verify& options);
+
+struct Import : Common {
+  std::string path, out;
+  bool inspect = false;
+};
+int import(const Import& options);
+
+}  // namespace tally::cli

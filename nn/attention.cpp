@@ -1,0 +1,146 @@
+#include "nn/attention.h"
+
+#include "core/ops/layout.h"
+
+namespace tally::nn {
+namespace {
+
+Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim) {
+  return x.narrow(-1, first * head_dim, heads * head_dim).reshape({x.size(0), x.size(1), heads, head_dim});
+}
+
+}  // namespace
+
+AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
+                                              const Tensor& b_k, const Tensor& w_v, const Tensor& b_v, const Tensor& table,
+                                              const Attrs& a, Saved* s) {
+  check(x.ndim() == 3, "attention_layer: x must be (B, T, D); got ", x.shape(), in_module());
+  const bool fused = !w_k.defined();
+  const int64_t rows = (a.heads + (fused ? 2 * a.kv_heads : 0)) * a.head_dim;
+  check(w_q.ndim() == 2 && w_q.size(0) == rows, "attention_layer: the weight of q must have ", rows, " rows for H = ", a.heads,
+        ", G = ", a.kv_heads, ", K = ", a.head_dim, fused ? " (fused q, k, v)" : "", "; got ", w_q.shape(), in_module());
+  const int64_t h = a.heads, g = a.kv_heads, d = a.head_dim;
+  Heads out;
+  const Tensor y = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
+  out.q = heads_of(y, 0, h, d);
+  if (fused) {
+    out.k = heads_of(y, h, g, d);
+    out.v = heads_of(y, h + g, g, d);
+  } else {
+    out.k = heads_of(ops::Linear::forward(x, w_k, b_k, {}, s ? &s->k : nullptr), 0, g, d);
+    out.v = heads_of(ops::Linear::forward(x, w_v, b_v, {}, s ? &s->v : nullptr), 0, g, d);
+  }
+  if (table.defined()) {
+    ops::Rope::turn(out.q, table, {}, a.rope, out.q);
+    ops::Rope::turn(out.k, table, {}, a.rope, out.k);
+  }
+  return out;
+}
+
+Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k, const Tensor& b_k,
+                               const Tensor& w_v, const Tensor& b_v, const Tensor& w_out, const Tensor& b_out, const Tensor& table,
+                               const Attrs& a, Saved* s) {
+  Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, a.attention, s ? &s->attention : nullptr);
+  if (s) {
+    s->table = table;
+    s->attrs = a;
+    s->fused = !w_k.defined();
+  }
+  heads = {};
+  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), w_out, b_out, {}, s ? &s->out : nullptr);
+}
+
+std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<10>& into) {
+  const Attrs a = s.attrs;
+  const int64_t b = dy.size(0), t = dy.size(1), h = a.heads, g = a.kv_heads, d = a.head_dim;
+  auto [d_o, dw_out, db_out] = ops::Linear::backward(dy, std::move(s.out), into.pick(-1, 7, 8));
+  s.out = {};
+
+  // One buffer [dq | dk | dv] when fused: its slices are written in place of three tensors.
+  Into<3> heads;
+  Tensor dq, dk, dv;
+  if (s.fused) {
+    dq = empty({b, t, (h + 2 * g) * d}, dy.dtype(), dy.device());
+    heads.target = {heads_of(dq, 0, h, d), heads_of(dq, h, g, d), heads_of(dq, h + g, g, d)};
+    heads.overwrite = {true, true, true};
+  }
+  auto [dq4, dk4, dv4] = ops::Attention::backward(d_o.reshape({b, t, h, d}), std::move(s.attention), heads);
+  s.attention = {};
+  d_o = Tensor();
+  if (s.table.defined()) {
+    ops::Rope::turn_back(dq4, s.table, {}, a.rope, GradTensor(dq4, false));
+    ops::Rope::turn_back(dk4, s.table, {}, a.rope, GradTensor(dk4, false));
+  }
+  if (s.fused) {
+    heads = {};
+    auto [dx, dw, db] = ops::Linear::backward(dq, std::move(s.q), into.pick(0, 1, 2));
+    return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}};
+  }
+  auto [dx, dw_q, db_q] = ops::Linear::backward(dq4.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
+  Into<3> more = into.pick(0, 3, 4);  // x feeds all three: the later products add to the first
+  more.target[0] = dx, more.overwrite[0] = false;
+  auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk4.reshape({b, t, g * d}), std::move(s.k), more);
+  more = into.pick(0, 5, 6);
+  more.target[0] = dx_k, more.overwrite[0] = false;
+  auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv4.reshape({b, t, g * d}), std::move(s.v), more);
+  return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}};
+}
+
+Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
+  const auto make = [&](Matrix& m, int64_t rows, int64_t in, bool bias) {
+    m.weight = empty({rows, in}, dtype, device);
+    if (bias) m.bias = empty({rows}, dtype, device);
+  };
+  const int64_t q_rows = o.heads * o.head_dim, kv_rows = o.kv_heads * o.head_dim;
+  make(q, o.fused ? q_rows + 2 * kv_rows : q_rows, o.d_model, o.qkv_bias);
+  if (!o.fused) {
+    make(k, kv_rows, o.d_model, o.qkv_bias);
+    make(v, kv_rows, o.d_model, o.qkv_bias);
+  }
+  make(out, o.d_model, q_rows, o.out_bias);
+}
+
+AttentionLayer::Attrs Attention::attrs() const {
+  AttentionLayer::Attrs a;
+  a.heads = options_.heads;
+  a.kv_heads = options_.kv_heads;
+  a.head_dim = options_.head_dim;
+  a.rope.pairs = options_.rope_pairs;
+  return a;
+}
+
+Tensor Attention::forward(const Tensor& x, const Tensor& table, Generator* dropout) const {
+  const ModuleScope scope("attention");
+  AttentionLayer::Attrs a = attrs();
+  if (dropout && options_.dropout > 0) {
+    a.attention.dropout = options_.dropout;
+    a.attention.seed = dropout->seed();
+    a.attention.stream = dropout->take_stream();
+  }
+  return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, out.weight, out.bias, table);
+}
+
+Tensor Attention::forward_cached(const Tensor& x, const Tensor& table, KVCache::Layer& cache) const {
+  const ModuleScope scope("attention");
+  const PauseTape values_only;
+  AttentionLayer::Attrs a = attrs();
+  a.rope.offset = cache.length();
+  const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, table, a, nullptr);
+  cache.append(heads.k, heads.v);
+  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), a.attention, nullptr);
+  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight, out.bias, {}, nullptr);
+}
+
+void Attention::visit(Visitor& visitor) {
+  visitor.parameter(options_.fused ? "qkv.weight" : "q.weight", q.weight);
+  visitor.parameter(options_.fused ? "qkv.bias" : "q.bias", q.bias);
+  visitor.parameter("k.weight", k.weight);
+  visitor.parameter("k.bias", k.bias);
+  visitor.parameter("v.weight", v.weight);
+  visitor.parameter("v.bias", v.bias);
+  visitor.parameter("out.weight", out.weight);
+  visitor.parameter("out.bias", out.bias);
+}
+
+}  // namespace tally::nn

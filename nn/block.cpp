@@ -1,0 +1,40 @@
+#include "nn/block.h"
+
+namespace tally::nn {
+namespace {
+
+Tensor normed(const Norm& norm, const char* name, const Tensor& x) {
+  const ModuleScope scope(name);
+  return norm.forward(x);
+}
+
+}  // namespace
+
+Block::Block(const Options& o, DType dtype, Device device)
+    : attention_norm(o.norm, o.attention.d_model, o.norm_eps, o.norm_bias, dtype, device),
+      attention(o.attention, dtype, device),
+      mlp_norm(o.norm, o.attention.d_model, o.norm_eps, o.norm_bias, dtype, device),
+      mlp(o.mlp, dtype, device),
+      dropout_(o.dropout) {}
+
+Tensor Block::forward(const Tensor& x, const Tensor& rope, Generator* dropout) const {
+  const auto thinned = [&](const Tensor& branch) {
+    return dropout && dropout_ > 0 ? tally::dropout(branch, dropout_, *dropout) : branch;
+  };
+  const Tensor h = add(x, thinned(attention.forward(normed(attention_norm, "attention_norm", x), rope, dropout)));
+  return add(h, thinned(mlp.forward(normed(mlp_norm, "mlp_norm", h))));
+}
+
+Tensor Block::forward_cached(const Tensor& x, const Tensor& rope, KVCache::Layer& cache) const {
+  const Tensor h = add(x, attention.forward_cached(normed(attention_norm, "attention_norm", x), rope, cache));
+  return add(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
+}
+
+void Block::visit(Visitor& v) {
+  v.child("attention_norm", attention_norm);
+  v.child("attention", attention);
+  v.child("mlp_norm", mlp_norm);
+  v.child("mlp", mlp);
+}
+
+}  // namespace tally::nn

@@ -1,0 +1,58 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "nn/block.h"
+#include "nn/embedding.h"
+#include "nn/linear.h"
+
+namespace tally::nn {
+
+/// A decoder-only language model: embedding, blocks, final norm, head.
+///   x = E[ids] (+ P[positions])  ->  blocks  ->  norm  ->  logits = x Wh^T (+ bh), Wh = E when tied
+class Decoder : public Module {
+ public:
+  struct Options {
+    int64_t vocab = 0, context = 0, layers = 0;
+    Block::Options block;
+    bool learned_positions = false, rope = true;
+    double rope_base = 10000;
+    bool tied_head = false, head_bias = false;
+    double embedding_dropout = 0;
+    double z_loss = 0;
+  };
+  /// Parameters are allocated, not set: see models/build.h.
+  Decoder(const Options& o, DType dtype, Device device);
+
+  /// The residual stream after the final norm.   ids (B,T) of i64   returns (B,T,D)
+  /// `dropout` gives the masks of a training step; null: evaluation.
+  Tensor hidden(const Tensor& ids, Generator* dropout = nullptr);
+  /// logits (B,T,V)
+  Tensor logits(const Tensor& ids);
+  /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2, without ever
+  /// storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so that
+  /// micro-batches that share a count add up to the exact mean of the whole.   targets (B,T) of i64
+  Tensor loss(const Tensor& ids, const Tensor& targets, int64_t count = 0, Generator* dropout = nullptr);
+  /// Logits (B,V) of the token after the last of `ids`, which follow what is in the cache.
+  Tensor next_logits(const Tensor& ids, KVCache& cache);
+  KVCache make_cache(int64_t batch, int64_t capacity) const;
+
+  void visit(Visitor& v) override;
+  const Options& options() const { return options_; }
+  Device device() const { return embedding.weight.device(); }
+  DType dtype() const { return embedding.weight.dtype(); }
+
+  Embedding embedding;
+  std::unique_ptr<Embedding> position;
+  std::vector<std::unique_ptr<Block>> blocks;
+  Norm final_norm;
+  Tensor head_weight, head_bias;  // weight absent when tied
+
+ private:
+  Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
+  const Tensor& head() const { return options_.tied_head ? embedding.weight : head_weight; }
+  Options options_;
+  Tensor rope_;  // the table of every position of the context; undefined without RoPE
+};
+
+}  // namespace tally::nn
