@@ -9,7 +9,11 @@
 namespace tally {
 namespace {
 
-using namespace detail;  // NOLINT(google-build-using-namespace): the other half of this file
+using detail::field_names;
+using detail::field_value;
+using detail::find_field;
+using detail::set_field;
+using detail::shown;
 
 template <class S>
 void read_section(S& values, std::span<const Field<S>> fields, const Json& section,

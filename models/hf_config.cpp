@@ -19,7 +19,7 @@ struct Entry {
   const char* field;
   bool required;
 };
-/// An entry whose other values would change the computation in a way that is not implemented.
+/// An entry whose other values would change the computation in a way that is not supported.
 struct Fixed {
   const char* key;
   const char* value;  // as JSON
@@ -168,7 +168,7 @@ Activation read_activation(const Json& value, const std::string& where) {
     if (value == name) return activation;
     known.push_back(name);
   }
-  fail(where, " = ", value.dump(), " is not implemented",
+  fail(where, " = ", value.dump(), " is not supported",
        did_you_mean(value.get<std::string>(), known));
 }
 
@@ -178,7 +178,7 @@ std::optional<double> read_rope(const Json& rope, const std::string& where) {
   check(rope.is_object(), where, " must be an object; it is ", shown(rope));
   for (const char* key : {"rope_type", "type"}) {
     check(!rope.contains(key) || rope[key] == "default", where, ": ", key, " = ",
-          rope.value(key, Json()).dump(), " is not implemented; only \"default\" is");
+          rope.value(key, Json()).dump(), " is not supported; only \"default\" is");
   }
   std::optional<double> base;
   for (const auto& [key, value] : rope.items()) {
@@ -189,7 +189,7 @@ std::optional<double> read_rope(const Json& rope, const std::string& where) {
     } else {
       const bool whole = key == "partial_rotary_factor" && value == 1.0;
       check(whole || is_off(value), where, ": ", Json(key).dump(), " = ", shown(value),
-            " is not implemented");
+            " is not supported");
     }
   }
   return base;
@@ -245,7 +245,7 @@ class Reader {
   void read_fixed(const Fixed& fixed) {
     const Json* value = find(fixed.key);
     check(!value || *value == Json::parse(fixed.value), origin_, ": ", fixed.key, " = ",
-          value ? shown(*value) : "", " is not implemented; only ", fixed.value, " is");
+          value ? shown(*value) : "", " is not supported; only ", fixed.value, " is");
   }
 
   void read_rope_entries() {
@@ -265,9 +265,8 @@ class Reader {
     for (const auto& [key, value] : document_.items()) {
       if (read_.contains(key) || is_harmless(key) || is_off(value)) continue;
       const std::string best = closest(key, known);
-      fail(origin_, ": the entry ", Json(key).dump(), " = ", shown(value),
-           " is not implemented for ", row_.model_type,
-           best.empty() ? "" : "; did you mean \"" + best + "\"?");
+      fail(origin_, ": the entry ", Json(key).dump(), " = ", shown(value), " is not supported for ",
+           row_.model_type, best.empty() ? "" : "; did you mean \"" + best + "\"?");
     }
   }
 
@@ -291,7 +290,7 @@ HfModel hf_config_from_json(std::string_view text, const std::string& origin) {
     if (type == row.model_type) return {row.family, Reader(document, row, origin).read()};
     known += (known.empty() ? "" : ", ") + std::string(row.model_type);
   }
-  fail(origin, ": model_type ", type.dump(), " is not implemented; these are: ", known);
+  fail(origin, ": model_type ", type.dump(), " is not supported; these are: ", known);
 }
 
 HfModel read_hf_config(const std::string& path) {

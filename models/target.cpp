@@ -1,0 +1,69 @@
+#include "models/target.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "data/file.h"
+#include "models/config_json.h"
+#include "models/hf_config.h"
+#include "models/suggest.h"
+#include "models/zoo.h"
+
+namespace tally {
+namespace fs = std::filesystem;
+namespace {
+
+Target from_folder(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "config.json").string();
+  std::error_code error;
+  check(fs::exists(path, error), folder,
+        ": this folder has no config.json; a run directory or a Hugging Face directory is needed");
+  const std::string text = read_file(path, size_t{1} << 24);
+  Target target;
+  target.folder = folder;
+  if (looks_like_hf_config(text)) {
+    target.kind = TargetKind::hugging_face;
+    target.config.model = hf_config_from_json(text, path).config;
+    target.config.model.name = fs::path(folder).filename().string();
+  } else {
+    target.kind = TargetKind::run;
+    target.config = run_config_from_json(text, path);
+  }
+  return target;
+}
+
+[[noreturn]] void refuse(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  const std::string best = closest(name, names);
+  fail(name, ": there is no preset, file or folder of that name; ",
+       best.empty() ? "`tally models` lists the presets" : "did you mean \"" + best + "\"?");
+}
+
+Target find(const std::string& name) {
+  Target target;
+  std::error_code error;
+  if (const Preset* preset = find_preset_or_null(name)) {
+    target.config = preset->config;
+  } else if (fs::is_directory(name, error)) {
+    target = from_folder(name);
+  } else if (fs::exists(name, error)) {
+    target.kind = TargetKind::file;
+    target.config = load_run_config(name);
+  } else {
+    refuse(name);
+  }
+  return target;
+}
+
+}  // namespace
+
+Target resolve_target(const std::string& name, std::span<const std::string> overrides) {
+  Target target = find(name);
+  for (const std::string& assignment : overrides) apply_override(target.config, assignment);
+  target.config.resolve_and_check(name);
+  return target;
+}
+
+}  // namespace tally
