@@ -22,7 +22,7 @@ void clear_flags(std::span<const View* const> views) {
   }
 }
 
-Cost collect_flags(std::span<const View* const> views, DType row_type) {
+Cost collect_flags(std::span<const View* const> views) {
   Cost cost;
   std::set<const void*> seen;  // a tensor given twice is one memory
   for (const View* v : views) {
@@ -35,10 +35,9 @@ Cost collect_flags(std::span<const View* const> views, DType row_type) {
   }
   const Counts& c = counts();
   const std::set<const int64_t*> indices(c.indices.begin(), c.indices.end());
-  const double row_size = static_cast<double>(size_of(row_type));
   cost.flops = c.flops;
-  cost.bytes_read += (c.gathered + c.scattered) * row_size + static_cast<double>(indices.size()) * 8;
-  cost.bytes_written += c.scattered * row_size;
+  cost.bytes_read += c.gathered + c.scattered + static_cast<double>(indices.size()) * 8;
+  cost.bytes_written += c.scattered;
   return cost;
 }
 

@@ -32,7 +32,7 @@ void each_element(const View& v, F&& f) {
   }
 }
 void clear_flags(std::span<const View* const> views);
-Cost collect_flags(std::span<const View* const> views, DType row_type);
+Cost collect_flags(std::span<const View* const> views);
 
 template <KernelCall C, class T>
 void run_counted(const C& call) {
@@ -40,7 +40,7 @@ void run_counted(const C& call) {
   clear_flags(views);
   counts() = {};
   call.template reference<T>();
-  CountedCall result{C::name, call.cost(), collect_flags(views, dtype_of<T>)};
+  CountedCall result{C::name, call.cost(), collect_flags(views)};
   counted_calls().push_back(result);
 }
 }  // namespace detail

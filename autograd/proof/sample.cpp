@@ -47,8 +47,14 @@ SampleInput constant(SampleInput input) {
   return input;
 }
 
+SampleInput accumulating(SampleInput input) {
+  input.accumulator = true;
+  return input;
+}
+
 Tensor make_input(const SampleInput& input, DType dtype, Device device) {
   if (!input.present) return {};
+  if (input.accumulator) dtype = acc_dtype(dtype);
   if (!is_floating(input.dtype)) dtype = input.dtype;
   const auto build = [&]<class T>(std::type_identity<T>) {
     std::vector<T> data;

@@ -13,6 +13,7 @@ struct SampleInput {
   bool present = true;
   bool differentiable = true;
   DType dtype = DType::f64;  // i64 or u8 stay; a floating input takes the type of the run
+  bool accumulator = false;  // takes the type that the type of the run accumulates in
   Shape shape;
   std::vector<double> values;
 };
@@ -28,6 +29,8 @@ SampleInput indices(const Shape& shape, std::vector<double> numbers);
 SampleInput absent();
 /// The same input, without a gradient.
 SampleInput constant(SampleInput input);
+/// The same input in the type that the run accumulates in: tables, row statistics.
+SampleInput accumulating(SampleInput input);
 
 /// The tensor of an input in type `dtype` on `device`; undefined for an absent one.
 Tensor make_input(const SampleInput& input, DType dtype, Device device);

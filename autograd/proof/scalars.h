@@ -56,7 +56,7 @@ inline bool isfinite(Dual a) { return std::isfinite(a.v); }
 /// Operations and accesses seen since reset(), on this thread.
 struct Counts {
   double flops = 0;
-  double gathered = 0, scattered = 0;  // elements in rows that an index named
+  double gathered = 0, scattered = 0;  // bytes in rows that an index named
   std::vector<const int64_t*> indices;
 };
 inline Counts& counts() {
@@ -133,11 +133,11 @@ template <class T>
 struct Probe<T> {
   static void index(const int64_t* p) { counts().indices.push_back(p); }
   static void gather(const T* row, int64_t cols) {
-    counts().gathered += static_cast<double>(cols);
+    counts().gathered += static_cast<double>(cols) * sizeof(T);
     for (int64_t i = 0; i < cols; ++i) row[i].charged = true;
   }
   static void scatter(const T* row, int64_t cols) {
-    counts().scattered += static_cast<double>(cols);
+    counts().scattered += static_cast<double>(cols) * sizeof(T);
     for (int64_t i = 0; i < cols; ++i) row[i].charged = true;
   }
 };
