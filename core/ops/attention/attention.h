@@ -1,0 +1,111 @@
+#pragma once
+#include "core/ops/attention/backward.h"
+#include "core/ops/attention/forward.h"
+
+namespace tally::ops {
+
+// Scaled dot-product attention with grouped key/value heads.
+// Vaswani et al. 2017, arXiv:1706.03762, eq. 1; Ainslie et al. 2023, arXiv:2305.13245 (grouped
+// heads); without a T x S matrix: Rabe & Staats 2021, arXiv:2112.05682, and Dao et al. 2022,
+// arXiv:2205.14135. Lecture claims L69-L74, L91-L97.
+//
+//   score[t,j] = cap(scale q[t].k[j])         for the keys j that t sees, causal, window and mask
+//   p = softmax over j,   y[t] = sum_j p[t,j] v[j]       backward: see backward.h
+//
+//   q, dq (B,T,H,K)   k, dk (B,S,G,K)   v, dv (B,S,G,M)   y, dy (B,T,H,M): any strides, H a
+//   multiple of G mask (u8, 1 = sees) broadcasts to (B,H,T,S), or absent      saved: q, k, v, mask,
+//   y, l (B,H,T)
+struct Attention {
+  static constexpr const char* name = "attention";
+  using Attrs = AttentionOptions;
+  using Forward = AttentionForward;
+  using Backward = AttentionBackward;
+  struct Saved {
+    SavedTensor q, k, v, mask, y, l;
+    Attrs attrs;
+  };
+
+  static Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                        const Attrs& a, Saved* saved) {
+    check_inputs(q, k, v, a);
+    Tensor y = empty(q.shape().with_last(v.size(3)), q.dtype(), q.device());
+    Tensor l = empty({q.size(0), q.size(2), q.size(1)}, acc_dtype(q.dtype()), q.device());
+    run(q.device(), Forward{scores(q, k, v, mask, a), y, l});
+    if (saved) *saved = {q, k, v, mask, y, l, a};
+    return y;
+  }
+  static std::array<Tensor, 4> backward(const Tensor& dy, Saved&& s, const Into<4>& into = {}) {
+    const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v);
+    backward_to(dy, std::move(s), dq, dk, dv);
+    return {dq, dk, dv, Tensor()};
+  }
+  /// The backward into gradients of the caller's, which may be slices of one fused tensor;
+  /// undefined ones are not wanted.
+  static void backward_to(const Tensor& dy, Saved&& s, const GradTensor& dq, const GradTensor& dk,
+                          const GradTensor& dv) {
+    if (!dq.wanted() && !dk.wanted() && !dv.wanted()) return;
+    check_gradient("dq", s.q, dq);
+    check_gradient("dk", s.k, dk);
+    check_gradient("dv", s.v, dv);
+    run(dy.device(), Backward{scores(s.q, s.k, s.v, s.mask, s.attrs), dy, s.y, s.l, dq, dk, dv});
+    s = {};
+  }
+
+ private:
+  static AttentionScores scores(const Tensor& q, const Tensor& k, const Tensor& v,
+                                const Tensor& mask, const Attrs& a) {
+    const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
+    const VisibleKeys visible{a.causal, a.window.value_or(0), q.size(1), k.size(1)};
+    return {q, k, v, expanded_mask(mask, q, k), visible, scale, a.soft_cap.value_or(0), a.dropout};
+  }
+  static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Attrs& a);
+  static Tensor expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k);
+  static void check_gradient(const char* what, const Tensor& like, const GradTensor& g) {
+    check(!g.wanted() || (g.tensor().shape() == like.shape() && g.tensor().dtype() == like.dtype()),
+          "attention: ", what, " must have the shape ", like.shape(), " and type ", like.dtype(),
+          " of its input; got ", g.wanted() ? g.tensor().shape() : Shape{}, in_module());
+  }
+};
+
+inline void Attention::check_inputs(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const Attrs& a) {
+  check_defined(name, "q", q);
+  check_defined(name, "k", k);
+  check_defined(name, "v", v);
+  check_same_dtype(name, q, k, v);
+  check(q.ndim() == 4 && k.ndim() == 4 && v.ndim() == 4,
+        "attention: q must be (B,T,H,K) and k, v (B,S,G,K); got ", q.shape(), ", ", k.shape(),
+        " and ", v.shape(), in_module());
+  check(q.size(3) == k.size(3),
+        "attention: heads of q and k must have one size; got K = ", q.size(3), " and ", k.size(3),
+        in_module());
+  check(k.size(1) == v.size(1) && k.size(2) == v.size(2) && q.size(0) == k.size(0) &&
+            q.size(0) == v.size(0),
+        "attention: k and v must have the batch of q, and equal tokens and heads; q is ", q.shape(),
+        ", k is ", k.shape(), ", v is ", v.shape(), in_module());
+  const int64_t heads = q.size(2), groups = k.size(2);
+  if (groups < 1 || heads % groups != 0) {
+    std::string divisors;
+    for (int64_t d = 1; d <= heads; ++d)
+      divisors += heads % d ? "" : (divisors.empty() ? "" : ", ") + to_text(d);
+    fail("attention: query heads must be a multiple of key heads; H = ", heads, ", G = ", groups,
+         in_module(), "; set kv_heads to one of ", divisors);
+  }
+  check_options(a);
+  check(!a.causal || q.size(1) <= k.size(1),
+        "attention: causal queries are the last of the keys, so T <= S; got T = ", q.size(1),
+        ", S = ", k.size(1), in_module());
+}
+
+inline Tensor Attention::expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k) {
+  if (!mask.defined()) return {};
+  const Shape full{q.size(0), q.size(2), q.size(1), k.size(1)};
+  bool fits = mask.dtype() == DType::u8 && mask.ndim() <= 4;
+  for (int i = 1; fits && i <= mask.ndim(); ++i)
+    fits = mask.size(-i) == 1 || mask.size(-i) == full[-i];
+  check(fits, "attention: mask must be u8 (1 = sees) and broadcast to (B,H,T,S) = ", full, "; got ",
+        mask.shape(), " of ", mask.dtype(), in_module());
+  return mask.expand(full);
+}
+
+}  // namespace tally::ops

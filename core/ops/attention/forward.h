@@ -1,0 +1,67 @@
+#pragma once
+#include "core/ops/attention/scores.h"
+
+namespace tally::ops {
+
+/// y[t] = sum_j p[t,j] v[j] with p the softmax of the scores over the keys that t sees, and
+/// l[t] = log sum_j exp(score[t,j]): all that the backward pass needs to make p anew. A row that
+/// sees nothing gives y = 0 and l = -inf. One row of scores exists at a time.
+struct AttentionForward : AttentionScores {
+  static constexpr const char* name = "attention.forward";
+  static constexpr Kind kind = Kind::contraction;
+  static constexpr bool any_strides = true;
+  Out y, l;
+  auto views() const { return std::tie(q, k, v, mask, y, l); }
+  DType dtype() const { return q.dtype; }
+  ModelFlops model_flops() const {
+    const double a_pair = 2.0 * static_cast<double>(head_size() + value_size());
+    return {a_pair * static_cast<double>(batch() * heads() * tokens() * keys()), a_pair * pairs()};
+  }
+  Cost cost() const {
+    const double a_pair = score_flops() + 3 + (dropout.p > 0 ? 1 : 0) + 2.0 * value_size();
+    return flops(pairs() * a_pair + rows() * (value_size() + 2)) + reads_of_scores(true) +
+           writes(y, l);
+  }
+  template <class T>
+  void reference() const {
+    std::vector<int64_t> list;
+    std::vector<acc_t<T>> p;
+    for (int64_t b = 0; b < batch(); ++b) {
+      for (int64_t h = 0; h < heads(); ++h) {
+        for (int64_t t = 0; t < tokens(); ++t) {
+          list_keys(b, h, t, list);
+          row<T>(b, h, t, list, p);
+        }
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  void row(int64_t b, int64_t h, int64_t t, const std::vector<int64_t>& list,
+           std::vector<acc_t<T>>& p) const {
+    using A = acc_t<T>;
+    const auto query = head<T>(q, b, h), key = head<T>(k, b, group_of(h)),
+               value = head<T>(v, b, group_of(h));
+    const auto out = head<T>(y, b, h);
+    A top(-INFINITY), sum(0);  // without the maximum taken out exp overflows at 88 in f32
+    p.assign(list.size(), A(0));
+    for (size_t n = 0; n < list.size(); ++n) {
+      p[n] = score<T>(query, t, key, list[n]).value;
+      top = larger(top, p[n]);
+    }
+    for (size_t n = 0; n < list.size(); ++n) {
+      p[n] = exp(p[n] - top);
+      sum += p[n];
+      if (dropout.p > 0) p[n] = p[n] * A(dropout.factor(place(b, h, t) * keys() + list[n]));
+    }
+    for (int64_t d = 0; d < value_size(); ++d) {
+      A total(0);
+      for (size_t n = 0; n < list.size(); ++n) total += p[n] * A(value(list[n], d));
+      y.put(out(t, d), list.empty() ? total : total / sum);
+    }
+    l.at<A>(place(b, h, t)) = list.empty() ? top : top + log(sum);
+  }
+};
+
+}  // namespace tally::ops
