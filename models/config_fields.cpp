@@ -106,6 +106,8 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("log_every", &T::log_every, 1, kAny, "steps between lines of metrics.jsonl"),
       number("eval_every", &T::eval_every, 0, kAny,
              "steps between evaluations; 0: only at the end"),
+      number("val_fraction", &T::val_fraction, 0, 0.5,
+             "share of the documents held out for validation: every round(1 / share)-th"),
       number("eval_batches", &T::eval_batches, 1, kAny, "batches in one evaluation"),
       number("checkpoint_every", &T::checkpoint_every, 0, kAny,
              "steps between checkpoints; 0: only at the end"),

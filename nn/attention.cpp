@@ -1,7 +1,5 @@
 #include "nn/attention.h"
 
-#include "core/ops/layout.h"
-
 namespace tally::nn {
 namespace {
 
@@ -41,7 +39,7 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
                                const Tensor& w_v, const Tensor& b_v, const Tensor& w_out, const Tensor& b_out, const Tensor& table,
                                const Attrs& a, Saved* s) {
   Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, a.attention, s ? &s->attention : nullptr);
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, a.attention, s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
     s->attrs = a;
@@ -58,32 +56,31 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   s.out = {};
 
   // One buffer [dq | dk | dv] when fused: its slices are written in place of three tensors.
-  Into<3> heads;
-  Tensor dq, dk, dv;
+  Tensor dqkv, dq, dk, dv;
   if (s.fused) {
-    dq = empty({b, t, (h + 2 * g) * d}, dy.dtype(), dy.device());
-    heads.target = {heads_of(dq, 0, h, d), heads_of(dq, h, g, d), heads_of(dq, h + g, g, d)};
-    heads.overwrite = {true, true, true};
+    dqkv = empty({b, t, (h + 2 * g) * d}, dy.dtype(), dy.device());
+    dq = heads_of(dqkv, 0, h, d), dk = heads_of(dqkv, h, g, d), dv = heads_of(dqkv, h + g, g, d);
+  } else {
+    const auto fresh = [&](int64_t heads) { return empty({b, t, heads, d}, dy.dtype(), dy.device()); };
+    dq = fresh(h), dk = fresh(g), dv = fresh(g);
   }
-  auto [dq4, dk4, dv4] = ops::Attention::backward(d_o.reshape({b, t, h, d}), std::move(s.attention), heads);
-  s.attention = {};
+  ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false}, {dk, false}, {dv, false});
   d_o = Tensor();
   if (s.table.defined()) {
-    ops::Rope::turn_back(dq4, s.table, {}, a.rope, GradTensor(dq4, false));
-    ops::Rope::turn_back(dk4, s.table, {}, a.rope, GradTensor(dk4, false));
+    ops::Rope::turn_back(dq, s.table, {}, a.rope, {dq, false});
+    ops::Rope::turn_back(dk, s.table, {}, a.rope, {dk, false});
   }
   if (s.fused) {
-    heads = {};
-    auto [dx, dw, db] = ops::Linear::backward(dq, std::move(s.q), into.pick(0, 1, 2));
+    auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), into.pick(0, 1, 2));
     return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}};
   }
-  auto [dx, dw_q, db_q] = ops::Linear::backward(dq4.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
+  auto [dx, dw_q, db_q] = ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
   Into<3> more = into.pick(0, 3, 4);  // x feeds all three: the later products add to the first
   more.target[0] = dx, more.overwrite[0] = false;
-  auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk4.reshape({b, t, g * d}), std::move(s.k), more);
+  auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk.reshape({b, t, g * d}), std::move(s.k), more);
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
-  auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv4.reshape({b, t, g * d}), std::move(s.v), more);
+  auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv.reshape({b, t, g * d}), std::move(s.v), more);
   return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}};
 }
 
@@ -114,9 +111,7 @@ Tensor Attention::forward(const Tensor& x, const Tensor& table, Generator* dropo
   const ModuleScope scope("attention");
   AttentionLayer::Attrs a = attrs();
   if (dropout && options_.dropout > 0) {
-    a.attention.dropout = options_.dropout;
-    a.attention.seed = dropout->seed();
-    a.attention.stream = dropout->take_stream();
+    a.attention.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
   }
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, out.weight, out.bias, table);
 }
@@ -128,7 +123,7 @@ Tensor Attention::forward_cached(const Tensor& x, const Tensor& table, KVCache::
   a.rope.offset = cache.length();
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, table, a, nullptr);
   cache.append(heads.k, heads.v);
-  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), a.attention, nullptr);
+  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {}, a.attention, nullptr);
   return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight, out.bias, {}, nullptr);
 }
 

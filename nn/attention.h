@@ -1,5 +1,5 @@
 #pragma once
-#include "core/ops/attention.h"
+#include "core/ops/attention/attention.h"
 #include "core/ops/linear.h"
 #include "core/ops/rope.h"
 #include "nn/kv_cache.h"
@@ -11,7 +11,7 @@ namespace tally::nn {
 //
 //   q, k, v = x Wq^T + bq, x Wk^T + bk, x Wv^T + bv       split into heads
 //   q, k    = rope(q), rope(k)                             where a table is given
-//   o       = attention(q, k, v)                           core/ops/attention.h
+//   o       = attention(q, k, v)                           core/ops/attention/
 //   y       = o Wo^T + bo
 //
 // With Wk and Wv absent, Wq holds all three as rows [q | k | v]: one product instead of three, and

@@ -1,0 +1,157 @@
+#include "cli/common.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "backends/cpu/features.h"
+#include "backends/cpu/gemm.h"
+#include "core/parallel.h"
+#include "data/tokenizer_io.h"
+#include "models/build.h"
+#include "models/checkpoint.h"
+#include "models/run_directory.h"
+
+namespace tally::cli {
+namespace {
+
+std::atomic<int> interrupts{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void on_interrupt(int signal) {
+  if (++interrupts > 1) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
+  for (auto& [name, t] : model.named_parameters()) {
+    const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
+      std::vector<Stored> values(static_cast<size_t>(p.numel()));
+      checkpoint.read(n, std::span<Stored>(values));
+      if constexpr (std::is_same_v<Stored, T>) {
+        backend(p.device()).copy_from_host(p.data(), values.data(), p.nbytes());
+      } else {
+        const std::vector<T> narrow(values.begin(), values.end());
+        backend(p.device()).copy_from_host(p.data(), narrow.data(), p.nbytes());
+      }
+      p.storage().note_write("load");
+    };
+    if (t.dtype() == DType::f64) fill(double{}, double{});
+    else if (t.dtype() == DType::f32) fill(float{}, float{});
+    else fill(float{}, bf16{});
+  }
+}
+
+}  // namespace
+
+DType dtype_of_options(const Common& options) {
+  const DType t = parse_dtype(options.dtype);
+  check(t == DType::f32 || t == DType::f64 || t == DType::bf16, "--dtype: computes in f32, f64 or bf16; got ", options.dtype);
+  return t;
+}
+
+Device device_of_options(const Common& options) { return parse_device(options.device); }
+
+LoadedModel load_model(const std::string& name, DType dtype, Device device) {
+  Target target = resolve_target(name);
+  check(target.kind == TargetKind::run || target.kind == TargetKind::hugging_face, name,
+        ": has no weights; name a run directory (tally train) or a Hugging Face directory");
+  LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
+  if (target.kind == TargetKind::run) {
+    const std::string latest = RunDirectory::open(target.folder).latest();
+    check(!latest.empty(), target.folder, ": has no checkpoint yet");
+    read_weights(*loaded.model, Checkpoint::own(target.config.model, latest + "/model.safetensors"));
+  } else {
+    read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
+  }
+  return loaded;
+}
+
+Tokenizer load_model_tokenizer(const LoadedModel& loaded) { return load_tokenizer(loaded.folder); }
+
+void print_json(const Json& json) {
+  const std::string text = json.dump(2) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void ProgressLine::show(const std::string& text, bool force) {
+  if (quiet_) return;
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> passed = now - last_;
+  if (!force && passed.count() < (terminal_ ? 0.1 : 5.0)) return;
+  last_ = now;
+  if (terminal_) std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+  else std::fprintf(stderr, "%s\n", text.c_str());
+  std::fflush(stderr);
+  open_ = terminal_;
+}
+
+void ProgressLine::finish() {
+  if (open_) std::fputc('\n', stderr);
+  open_ = false;
+}
+
+std::string duration_text(double seconds) {
+  if (!(seconds < 360000)) return "long";
+  const int s = static_cast<int>(seconds + 0.5);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
+  return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
+}
+
+std::string short_number(double value) {
+  const char* units[] = {"", " k", " M", " G", " T", " P", " E"};
+  int unit = 0;
+  while (value >= 999.5 && unit < 6) value /= 1000, ++unit;
+  return fmt::format("{:.3g}{}", value, units[unit]);
+}
+
+std::string bytes_text(double bytes) {
+  const std::string n = short_number(bytes);
+  return n + (n.find(' ') == std::string::npos ? " B" : "B");
+}
+
+std::string table_text(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool number = &row != &rows[0] && !row[i].empty() && (std::isdigit(static_cast<unsigned char>(row[i][0])) || row[i][0] == '-');
+      line += number ? fmt::format("{:>{}}", row[i], width[i]) : fmt::format("{:<{}}", row[i], width[i]);
+      line += i + 1 < row.size() ? "  " : "";
+    }
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    text += line + "\n";
+  }
+  return text;
+}
+
+bool interrupted() { return interrupts > 0; }
+
+void install_interrupt() {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+}
+
+Json environment() {
+  return {{"cpu", cpu::cpu_name()},
+          {"isa", std::string(cpu::name(cpu::selected_isa()))},
+          {"blas", cpu::openblas_core_name()}, {"gemm", cpu::gemm_provider_name()},
+          {"threads", num_threads()},
+          {"compiler", __VERSION__},
+          {"tally", TALLY_VERSION}};
+}
+
+}  // namespace tally::cli

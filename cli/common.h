@@ -1,0 +1,66 @@
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "cli/verbs.h"
+#include "data/json.h"
+#include "data/tokenizer.h"
+#include "models/target.h"
+#include "nn/decoder.h"
+
+namespace tally::cli {
+
+/// The element type and device that the options name. Error for one that cannot compute.
+DType dtype_of_options(const Common& options);
+Device device_of_options(const Common& options);
+
+/// A trained model ready to use, from a run directory or a Hugging Face directory.
+struct LoadedModel {
+  RunConfig config;
+  std::unique_ptr<nn::Decoder> model;
+  std::string folder;
+};
+LoadedModel load_model(const std::string& name, DType dtype, Device device);
+/// The tokenizer that lies in the model's folder. Error when there is none.
+Tokenizer load_model_tokenizer(const LoadedModel& loaded);
+
+/// Prints JSON on stdout, whole.
+void print_json(const Json& json);
+
+/// One line that renews itself on a terminal; elsewhere a plain line every few seconds.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  ~ProgressLine() { finish(); }
+  /// Shows a text now or drops it, as the clock says; `force` always shows.
+  void show(const std::string& text, bool force = false);
+  /// Ends the line, so that other output begins on a fresh one.
+  void finish();
+
+ private:
+  bool quiet_, terminal_, open_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+/// "2 min 05 s", "1 h 12 min".
+std::string duration_text(double seconds);
+/// "12.3 M", "8.03 G": three figures and a power of a thousand.
+std::string short_number(double value);
+/// "64.2 MB" in powers of 1000.
+std::string bytes_text(double bytes);
+
+/// Columns of text, aligned; the first row is the head. Numbers (cells that begin with a digit) stand
+/// to the right.
+std::string table_text(const std::vector<std::vector<std::string>>& rows);
+
+/// Set by the first Ctrl-C or SIGTERM after install_interrupt(); a second one ends the program.
+bool interrupted();
+void install_interrupt();
+
+/// The machine, its instruction set, BLAS, threads and versions: what env.json and doctor say.
+Json environment();
+
+}  // namespace tally::cli

@@ -1,0 +1,265 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "backends/cpu/ceilings.h"
+#include "cli/common.h"
+#include "core/parallel.h"
+#include "data/file.h"
+#include "data/tokenizer_io.h"
+#include "data/tokenizer_train.h"
+#include "models/config_json.h"
+#include "models/generate.h"
+#include "models/trainer.h"
+
+namespace tally::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What env.json keeps so that --resume needs no other option.
+struct RunInputs {
+  std::vector<std::string> data;
+  std::string device = "cpu", dtype = "f32";
+};
+
+/// A run that is about to start or to go on.
+struct Session {
+  RunConfig config;
+  RunInputs inputs;
+  Tokenizer tokenizer = Tokenizer::bytes();
+  TokenSplits data;
+  std::map<std::string, std::string> facts;
+};
+
+Tokenizer choose_tokenizer(const Train& o, const Session& s) {
+  if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer);
+  const int64_t vocab = s.config.model.vocab;
+  if (vocab <= 257) return Tokenizer::bytes(vocab == 257);
+  for (const std::string& file : s.inputs.data) {
+    check(file.ends_with(".txt"), "train: token files say nothing about text; name their tokenizer with --tokenizer (", file, ")");
+  }
+  std::fprintf(stderr, "%s", o.quiet ? "" : fmt::format("learning a tokenizer of {} tokens ...\n", vocab).c_str());
+  TokenizerTrainOptions options;
+  options.vocab_size = vocab;
+  TextOptions text;
+  text.val_fraction = s.config.train.val_fraction;
+  return train_tokenizer(s.inputs.data, options, text);
+}
+
+void open_session_data(Session& s) {
+  DataOptions options;
+  options.text.val_fraction = s.config.train.val_fraction;
+  if (s.inputs.data.size() == 1) s.data = open_data(s.inputs.data[0], s.tokenizer, options);
+  else s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
+  check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ", s.tokenizer.vocab_size(), " tokens, the model ",
+        s.config.model.vocab, "; set model.vocab=", s.tokenizer.vocab_size());
+  s.facts = {{"model configuration", to_json_text({s.config.model, {}})},
+             {"training data", s.data.train.content_hash()},
+             {"tokenizer", s.tokenizer.hash()},
+             {"seed", to_text(s.config.train.seed)},
+             {"batch", fmt::format("{} x {}", s.config.train.batch, s.config.train.accumulation)},
+             {"element type", s.inputs.dtype}};
+}
+
+Json session_environment(const Session& s) {
+  Json env = environment();
+  env["data"] = s.inputs.data;
+  env["device"] = s.inputs.device;
+  env["dtype"] = s.inputs.dtype;
+  env["seed"] = s.config.train.seed;
+  env["data_hash"] = s.facts.at("training data");
+  env["tokenizer_hash"] = s.facts.at("tokenizer");
+  env["train_tokens"] = s.data.train.size();
+  env["val_tokens"] = s.data.val ? s.data.val->size() : 0;
+  return env;
+}
+
+std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
+  std::vector<std::string> out;
+  for (const std::string& f : files) out.push_back(std::filesystem::absolute(f).lexically_normal().string());
+  return out;
+}
+
+Session new_session(const Train& o) {
+  check(!o.target.name.empty(), "train: name a preset, a JSON file or a run to start from (`tally models` lists the presets), or --resume a run");
+  check(!o.data.empty(), "train: name the text to train on with --data FILE");
+  Session s;
+  s.config = resolve_target(o.target.name, o.target.set).config;
+  if (o.steps > 0) s.config.train.steps = o.steps;
+  if (o.seed_given) s.config.train.seed = static_cast<int64_t>(o.seed);
+  if (o.val_fraction >= 0) s.config.train.val_fraction = o.val_fraction;
+  s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
+  s.config.resolve_and_check(o.target.name);
+  s.inputs = {absolute_paths(o.data), o.device, o.dtype};
+  return s;
+}
+
+Session resumed_session(const Train& o, const RunDirectory& run) {
+  Session s;
+  s.config = resolve_target(run.path(), o.target.set).config;
+  if (o.steps > 0) s.config.train.steps = o.steps;
+  const Json env = read_json(run.file("env.json"));
+  check(env.is_object() && env.contains("data") && env["data"].is_array() && env.contains("device") && env.contains("dtype"), run.file("env.json"),
+        ": does not say what the run was trained on; start a new run");
+  s.inputs = {o.data.empty() ? env["data"].get<std::vector<std::string>>() : absolute_paths(o.data), env["device"].get<std::string>(),
+              env["dtype"].get<std::string>()};
+  s.tokenizer = load_tokenizer(run.file("tokenizer.json"));
+  open_session_data(s);
+  const Json now = environment();
+  for (const char* key : {"isa", "gemm"}) {
+    if (env.value(key, "") != now[key].get<std::string>()) {
+      std::fprintf(stderr, "note: this run was trained with %s %s, it goes on with %s: the numbers will differ in their last bits\n", key,
+                   env.value(key, "?").c_str(), now[key].get<std::string>().c_str());
+    }
+  }
+  return s;
+}
+
+/// The loop: steps, evaluations, samples, checkpoints, one line a logged step.
+class Loop {
+ public:
+  Loop(const Train& o, Session& s, Trainer& trainer, RunDirectory& run)
+      : o_(o), s_(s), trainer_(trainer), run_(run), line_(o.quiet), first_(trainer.steps_done()) {}
+
+  int run() {
+    const TrainConfig& t = s_.config.train;
+    flops_ = trainer_.model_flops_per_step();
+    peak_ = o_.quiet ? 0 : cpu::measure_fma_peak();
+    install_interrupt();
+    start_ = logged_ = Clock::now();
+    while (trainer_.steps_done() < t.steps) {
+      const StepResult r = trainer_.step();
+      const bool last = r.step == t.steps;
+      const bool evaluate = trainer_.has_validation() && !last && r.step % t.eval_every == 0;
+      if (r.step % t.log_every == 0 || last || evaluate) log(r, evaluate);
+      show(r, last);
+      if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
+      if (!last && r.step % t.checkpoint_every == 0) trainer_.save(run_, s_.facts);
+      if (interrupted()) return stop("interrupted", 130);
+      if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last) return stop("the time is up", 0);
+    }
+    trainer_.save(run_, s_.facts);
+    line_.finish();
+    return finish();
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  void log(const StepResult& r, bool evaluate) {
+    const std::chrono::duration<double> passed = Clock::now() - logged_;
+    const double steps = static_cast<double>(r.step - logged_step(r));
+    Json m = {{"step", r.step}, {"tokens", r.tokens}, {"loss", r.loss}, {"lr", r.lr}, {"grad_norm", r.grad_norm},
+              {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
+              {"flops_per_s", steps * flops_ / passed.count()}};
+    if (evaluate) {
+      val_ = trainer_.evaluate(s_.config.train.eval_batches);
+      m["val_loss"] = val_.loss;
+      m["val_bits_per_byte"] = val_.bits_per_byte;
+    }
+    run_.append_metrics(m.dump());
+    logged_ = Clock::now();
+    last_logged_ = r.step;
+  }
+  int64_t logged_step(const StepResult&) const { return last_logged_ ? last_logged_ : first_; }
+
+  void show(const StepResult& r, bool last) {
+    const double per_step = seconds() / static_cast<double>(r.step - first_);
+    std::string text = fmt::format("step {}/{}  loss {:.4f}", r.step, s_.config.train.steps, r.loss);
+    if (val_.tokens > 0) text += fmt::format("  val {:.4f} ({:.3f} bits/byte)", val_.loss, val_.bits_per_byte);
+    text += fmt::format("  {} tokens/s", short_number(static_cast<double>(trainer_.tokens_per_step()) / per_step));
+    if (peak_ > 0) text += fmt::format("  {:.0f}% of peak", 100 * flops_ / per_step / peak_);
+    text += fmt::format("  ETA {}", duration_text(per_step * static_cast<double>(s_.config.train.steps - r.step)));
+    line_.show(text, last);
+  }
+
+  void sample() {
+    if (o_.quiet || o_.json) return;
+    line_.finish();
+    GenerateOptions g;
+    g.max_new_tokens = s_.config.train.sample_tokens;
+    g.sampling = {0.8, 40, 1, 0};
+    std::fputs("  sample: ", stderr);
+    generate_text(trainer_.model(), s_.tokenizer, "", g, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stderr); });
+    std::fputc('\n', stderr);
+  }
+
+  int stop(const char* why, int code) {
+    trainer_.save(run_, s_.facts);
+    line_.finish();
+    std::fprintf(stderr, "%s: saved after step %lld; go on with: tally train --resume %s\n", why, static_cast<long long>(trainer_.steps_done()),
+                 run_.path().c_str());
+    return code;
+  }
+
+  int finish() {
+    Json result = {{"run", run_.path()}, {"steps", trainer_.steps_done()}, {"seconds", seconds()},
+                   {"tokens", trainer_.steps_done() * trainer_.tokens_per_step()}};
+    std::string text = fmt::format("done: {} steps, {} tokens in {}", trainer_.steps_done(),
+                                   short_number(static_cast<double>(trainer_.steps_done() * trainer_.tokens_per_step())), duration_text(seconds()));
+    if (trainer_.has_validation()) {
+      const Evaluation e = trainer_.evaluate();
+      result["val_loss"] = e.loss;
+      result["val_bits_per_byte"] = e.bits_per_byte;
+      run_.append_metrics(Json{{"step", trainer_.steps_done()}, {"final", true}, {"val_loss", e.loss}, {"val_bits_per_byte", e.bits_per_byte}}.dump());
+      text += fmt::format(", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss, e.bits_per_byte, e.tokens);
+    }
+    if (o_.json) print_json(result);
+    else std::printf("%s; run in %s\n", text.c_str(), run_.path().c_str());
+    return 0;
+  }
+
+  const Train& o_;
+  Session& s_;
+  Trainer& trainer_;
+  RunDirectory& run_;
+  ProgressLine line_;
+  Evaluation val_;
+  double flops_ = 0, peak_ = 0;
+  int64_t first_, last_logged_ = 0;
+  Clock::time_point start_, logged_;
+};
+
+int run_session(const Train& o, Session& s, RunDirectory& run, bool resume) {
+  Trainer trainer(s.config, s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype), parse_device(s.inputs.device));
+  if (resume) {
+    trainer.resume(run, s.facts);
+    run.truncate_metrics(trainer.steps_done());
+    if (trainer.steps_done() >= s.config.train.steps) {
+      std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n", static_cast<long long>(trainer.steps_done()));
+    }
+  } else {
+    trainer.save(run, s.facts);  // whatever happens from here on can be resumed
+    if (!o.quiet) std::fputs(optim::describe(trainer.optimizer().groups()).c_str(), stderr);
+  }
+  return Loop(o, s, trainer, run).run();
+}
+
+}  // namespace
+
+int train(const Train& o) {
+  if (o.target.print_config) {
+    std::fputs(to_json_text(new_session(o).config).c_str(), stdout);
+    return 0;
+  }
+  if (!o.resume.empty()) {
+    RunDirectory run = RunDirectory::open(o.resume);
+    Session s = resumed_session(o, run);
+    write_file_atomic(run.file("config.json"), to_json_text(s.config));
+    return run_session(o, s, run, true);
+  }
+  Session s = new_session(o);
+  check(!RunDirectory::is_run(o.out), o.out, ": holds a run already; go on with it (--resume ", o.out, "), or choose another --out");
+  s.tokenizer = choose_tokenizer(o, s);
+  open_session_data(s);
+  Dataset(s.data.train, s.config.train.seq ? s.config.train.seq : s.config.model.context);  // long enough, before anything is written
+  RunDirectory run = RunDirectory::create(o.out);
+  save_tokenizer_json(s.tokenizer, run.file("tokenizer.json"));
+  write_file_atomic(run.file("env.json"), session_environment(s).dump(2) + "\n");
+  write_file_atomic(run.file("config.json"), to_json_text(s.config));
+  return run_session(o, s, run, false);
+}
+
+}  // namespace tally::cli

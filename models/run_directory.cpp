@@ -1,0 +1,190 @@
+#include "models/run_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "data/file.h"
+#include "data/json.h"
+#include "models/safetensor_file.h"
+
+namespace tally {
+namespace {
+
+namespace fs = std::filesystem;
+
+StoredType stored_type_of(DType t) {
+  switch (t) {
+    case DType::f32: return StoredType::f32;
+    case DType::f64: return StoredType::f64;
+    case DType::bf16: return StoredType::bf16;
+    case DType::f16: return StoredType::f16;
+    case DType::i64: return StoredType::i64;
+    case DType::u8: return StoredType::u8;
+    default: break;
+  }
+  fail("checkpoint: ", t, " is not an element type of files");
+}
+
+std::vector<int64_t> sizes_of(const Tensor& t) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < t.ndim(); ++i) sizes.push_back(t.size(i));
+  return sizes;
+}
+
+void write_tensors(const std::string& path, const NamedTensors& tensors) {
+  std::vector<StoredTensor> stored;
+  for (const auto& [name, t] : tensors) {
+    check(backend(t.device()).host_memory() && t.is_contiguous(), "checkpoint: ", name, " must be contiguous in host memory");
+    stored.push_back({name, stored_type_of(t.dtype()), sizes_of(t), {static_cast<const std::byte*>(t.data()), t.nbytes()}});
+  }
+  write_safetensors(path, stored);
+}
+
+void sync_folder(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+// The N of a finished checkpoint's name, -1 for another name.
+int64_t step_of(const std::string& name) {
+  if (!name.starts_with("step-") || name.size() == 5) return -1;
+  int64_t n = 0;
+  for (char c : name.substr(5)) {
+    if (c < '0' || c > '9' || n > (int64_t{1} << 50)) return -1;
+    n = n * 10 + (c - '0');
+  }
+  return n;
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  check(!error, path, ": cannot make this folder: ", error.message());
+}
+
+}  // namespace
+
+bool RunDirectory::is_run(const std::string& path) {
+  return fs::is_regular_file(path + "/config.json") && fs::is_directory(path + "/checkpoints");
+}
+
+RunDirectory RunDirectory::create(const std::string& path) {
+  check(!path.empty(), "train: name the run directory to write with --out");
+  check(!is_run(path), path, ": holds a run already; go on with it (--resume ", path, "), or choose another --out");
+  make_folder(path + "/checkpoints");
+  return RunDirectory(path);
+}
+
+RunDirectory RunDirectory::open(const std::string& path) {
+  check(fs::exists(path), path, ": there is no such run directory");
+  check(is_run(path), path, ": is not a run directory (config.json and checkpoints/ are missing)");
+  return RunDirectory(path);
+}
+
+void RunDirectory::save(const State& state, const NamedTensors& model, const NamedTensors& optimizer, int keep) {
+  const std::string name = "step-" + std::to_string(state.step), folder = file("checkpoints/" + name);
+  const std::string unfinished = file("checkpoints/unfinished");
+  std::error_code ignored;
+  fs::remove_all(unfinished, ignored);  // left by a process that was killed
+  try {
+    make_folder(unfinished);
+    write_tensors(unfinished + "/model.safetensors", model);
+    write_tensors(unfinished + "/optimizer.safetensors", optimizer);
+    Json json = {{"step", state.step}, {"facts", state.facts}};
+    write_file_atomic(unfinished + "/state.json", json.dump(2) + "\n");
+    sync_folder(unfinished);
+    fs::remove_all(folder, ignored);  // the same step saved again: `latest` never names it here
+    fs::rename(unfinished, folder);
+  } catch (const fs::filesystem_error& e) {
+    fs::remove_all(unfinished, ignored);
+    fail(folder, ": cannot be written: ", e.code().message(), "; the checkpoint before it is untouched");
+  } catch (...) {
+    fs::remove_all(unfinished, ignored);
+    throw;
+  }
+  sync_folder(file("checkpoints"));
+  write_file_atomic(file("latest"), "checkpoints/" + name + "\n");
+  remove_old(name, keep);
+}
+
+void RunDirectory::remove_old(const std::string& newest, int keep) {
+  std::vector<int64_t> steps;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(file("checkpoints"), ignored)) {
+    const int64_t step = step_of(entry.path().filename().string());
+    if (step >= 0) steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  const int64_t last = step_of(newest);
+  int kept = 0;
+  for (int64_t step : steps) {
+    // A higher number than the newest was written by a run that was rolled back: it goes too.
+    if (step <= last && kept < keep) ++kept;
+    else fs::remove_all(file("checkpoints/step-" + std::to_string(step)), ignored);
+  }
+}
+
+std::string RunDirectory::latest() const {
+  if (!fs::exists(file("latest"))) return "";
+  std::string name = read_file(file("latest"), 4096);
+  while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
+  check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file("latest"), ": must name a checkpoint as checkpoints/step-N; it says '", name, "'");
+  check(fs::is_directory(file(name)), file("latest"), ": names ", name, ", which is not there");
+  return file(name);
+}
+
+RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) const {
+  const Json json = read_json(checkpoint + "/state.json");
+  check(json.is_object() && json.contains("step") && json["step"].is_number_integer() && json.contains("facts") && json["facts"].is_object(),
+        checkpoint, "/state.json: must hold `step` and `facts`");
+  State state;
+  state.step = json["step"].get<int64_t>();
+  for (const auto& [key, value] : json["facts"].items()) {
+    check(value.is_string(), checkpoint, "/state.json: ", key, " must be text");
+    state.facts[key] = value.get<std::string>();
+  }
+  return state;
+}
+
+void RunDirectory::load(const std::string& path, const NamedTensors& into) {
+  const SafetensorFile stored(path);
+  check(stored.tensors().size() == into.size(), path, ": holds ", stored.tensors().size(), " tensors, the model has ", into.size());
+  for (const auto& [name, t] : into) {
+    const StoredTensor& s = stored.at(name);
+    check(s.type == stored_type_of(t.dtype()) && s.shape == sizes_of(t), path, ": ", name, " is stored as ", s.description(), ", the model has ",
+          t.dtype(), " ", t.shape());
+    backend(t.device()).copy_from_host(t.data(), s.data.data(), s.data.size());
+    t.storage().note_write("load");
+  }
+}
+
+void RunDirectory::append_metrics(const std::string& line) {
+  std::ofstream out(file("metrics.jsonl"), std::ios::app);
+  out << line << '\n';
+  out.flush();
+  check(out.good(), file("metrics.jsonl"), ": cannot be written: ", std::strerror(errno));
+}
+
+void RunDirectory::truncate_metrics(int64_t step) {
+  if (!fs::exists(file("metrics.jsonl"))) return;
+  const std::string text = read_file(file("metrics.jsonl"));
+  std::string kept;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;  // half a line: the process died while writing it
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const Json json = parse_json(line, file("metrics.jsonl"));
+    if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
+  }
+  write_file_atomic(file("metrics.jsonl"), kept);
+}
+
+}  // namespace tally

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tally {
+
+/// Tensors with their names, in the order they are stored.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// The directory that a training run writes: config.json, env.json, tokenizer.json, metrics.jsonl,
+/// checkpoints/step-N/ and `latest`, which names the newest whole checkpoint.
+///
+/// A checkpoint is written into a folder under another name, synced, and renamed; then `latest` is
+/// replaced. Whatever moment the process dies at, the previous or the new checkpoint is whole.
+class RunDirectory {
+ public:
+  /// Makes the directory for a new run. Error when it already holds one.
+  static RunDirectory create(const std::string& path);
+  /// Opens a run that is there. Error when it is not one.
+  static RunDirectory open(const std::string& path);
+  /// True for a directory that a run has written into.
+  static bool is_run(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  struct State {
+    int64_t step = 0;               // updates done
+    std::map<std::string, std::string> facts;  // everything else a resume needs, as text
+  };
+  /// Writes checkpoints/step-N, makes it the newest, and removes what lies before the newest `keep`
+  /// and whatever a killed process left behind.
+  void save(const State& state, const NamedTensors& model, const NamedTensors& optimizer, int keep = 2);
+  /// Folder of the newest whole checkpoint; "" when there is none yet.
+  std::string latest() const;
+  State read_state(const std::string& checkpoint) const;
+  /// Copies stored values into tensors of the same names, shapes and types. Error by name otherwise.
+  static void load(const std::string& file, const NamedTensors& into);
+
+  /// Appends one line to metrics.jsonl.
+  void append_metrics(const std::string& line);
+  /// Drops metrics of steps after `step`: they will be made again.
+  void truncate_metrics(int64_t step);
+
+ private:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  void remove_old(const std::string& newest, int keep);
+  std::string path_;
+};
+
+}  // namespace tally

@@ -1,0 +1,83 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/random.h"
+#include "data/dataset.h"
+#include "data/text_data.h"
+#include "models/config.h"
+#include "models/run_directory.h"
+#include "nn/decoder.h"
+#include "optim/adamw.h"
+#include "optim/schedule.h"
+
+namespace tally {
+
+/// One update.
+struct StepResult {
+  int64_t step = 0;      // updates done, this one included
+  int64_t tokens = 0;    // seen so far
+  double loss = 0;       // mean over the tokens of the step, nats
+  double grad_norm = 0;  // before clipping
+  double lr = 0;
+};
+
+/// Loss over a split.
+struct Evaluation {
+  double loss = 0;  // nats a token
+  double bits_per_byte = 0;
+  int64_t tokens = 0, bytes = 0;
+  double perplexity() const;
+};
+
+/// Trains one model on one device. Everything it does is a function of the configuration, the data and
+/// the step number, so a run that was broken off continues bit for bit.
+class Trainer {
+ public:
+  /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths).
+  Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths, DType dtype, Device device);
+
+  /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any weight
+  /// changes when the loss or a gradient is not finite, naming the first bad tensor.
+  StepResult step();
+  /// Loss over the held-out split in the order of the text; `batches` 0: all of it.
+  Evaluation evaluate(int64_t batches = 0);
+  /// Loss of any tokens under this model.
+  Evaluation evaluate(const TokenFile& tokens, int64_t batches = 0);
+  bool has_validation() const { return data_.val.has_value(); }
+
+  int64_t steps_done() const { return optimizer_->steps(); }
+  /// Products of one step's forward and backward pass (attention: the causal half).
+  double model_flops_per_step() const;
+  int64_t tokens_per_step() const;
+
+  /// Writes a checkpoint; `facts` go along and are compared on resume.
+  void save(RunDirectory& run, const std::map<std::string, std::string>& facts);
+  /// Continues from the newest checkpoint. Error by name when its facts differ from `facts`.
+  void resume(const RunDirectory& run, const std::map<std::string, std::string>& facts);
+
+  nn::Decoder& model() { return *model_; }
+  const optim::Optimizer& optimizer() const { return *optimizer_; }
+  const RunConfig& config() const { return config_; }
+
+ private:
+  double accumulate_gradients(int64_t step);
+  void check_finite(double loss, double norm, int64_t step);
+  NamedTensors named_model();
+
+  RunConfig config_;
+  TokenSplits data_;
+  std::vector<uint32_t> byte_lengths_;
+  Dataset train_;
+  std::unique_ptr<nn::Decoder> model_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+  optim::WarmupCosine schedule_;
+  Generator dropout_;
+  std::vector<int64_t> ids_, targets_;
+};
+
+/// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the text.
+Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens, std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
+                    int64_t batches = 0);
+
+}  // namespace tally
