@@ -1,0 +1,210 @@
+#include "data/text_data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/error.h"
+#include "data/file.h"
+#include "data/utf8.h"
+
+namespace tally {
+namespace fs = std::filesystem;
+namespace {
+
+/// The length of the line end at the start of `text`, 0 if there is none.
+size_t line_end(std::string_view text) {
+  return text.starts_with('\n') ? 1 : text.starts_with("\r\n") ? 2 : 0;
+}
+
+void for_each_part(std::string_view text, DocumentRule rule,
+                   const std::function<void(std::string_view)>& use) {
+  if (rule == DocumentRule::whole_file) {
+    if (!text.empty()) use(text);
+    return;
+  }
+  while (!text.empty()) {
+    if (const size_t empty_line = line_end(text)) {
+      text.remove_prefix(empty_line);
+      continue;
+    }
+    size_t end = 0;  // behind the last line of this document
+    do {
+      end = std::min(text.find('\n', end), text.size() - 1) + 1;
+    } while (end < text.size() && line_end(text.substr(end)) == 0);
+    use(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+/// Where the held-out tail begins.
+size_t tail_start(std::string_view text, double fraction) {
+  auto at = static_cast<size_t>(static_cast<double>(text.size()) * (1 - fraction));
+  const auto inside_character = [&](size_t i) {
+    return i < text.size() && (static_cast<uint8_t>(text[i]) & 0xC0) == 0x80;
+  };
+  for (int steps = 0; steps < 3 && at > 0 && inside_character(at); ++steps) --at;
+  return at;
+}
+
+struct Split {
+  std::vector<TokenId> ids;
+  TokenMeta meta;
+};
+
+struct Collected {
+  Split train, val;
+};
+
+void append_document(std::string_view document, Encoder& encoder, Split& split) {
+  encoder.append(document, SpecialTokens::plain, split.ids);
+  split.meta.source_bytes += static_cast<int64_t>(document.size());
+  ++split.meta.documents;
+  if (split.meta.eot) {
+    split.ids.push_back(*split.meta.eot);
+  } else {
+    encoder.append("\n", SpecialTokens::plain, split.ids);
+    ++split.meta.source_bytes;
+  }
+}
+
+Collected collect(const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                  const TextOptions& options) {
+  Collected c;
+  c.train.meta = {tokenizer.hash(), tokenizer.vocab_size(), tokenizer.eot(), 0, 0};
+  c.val.meta = c.train.meta;
+  Encoder encoder(tokenizer);
+  for_each_document(files, options, [&](std::string_view document, bool held_out) {
+    append_document(document, encoder, held_out ? c.val : c.train);
+  });
+  return c;
+}
+
+std::string joined(const std::vector<std::string>& files) {
+  if (files.size() == 1) return files[0];
+  return files[0] + " and " + std::to_string(files.size() - 1) + " more";
+}
+
+std::vector<std::string> text_files_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  check(!files.empty(), folder.string(), ": a data folder must hold train.npy or .txt files; it ",
+        "has neither; run `tally data prepare` or name a text file");
+  return files;
+}
+
+TokenSplits split_tokens(TokenFile tokens, const TextOptions& options) {
+  if (options.val_fraction == 0) return {std::move(tokens), std::nullopt};
+  const int64_t n = tokens.size();
+  auto cut = static_cast<int64_t>(static_cast<double>(n) * (1 - options.val_fraction));
+  if (const auto eot = tokens.meta().eot) {  // a document is not cut in two
+    int64_t border = cut;
+    while (border > 0 && tokens[border - 1] != *eot) --border;
+    if (border > 0) cut = border;
+  }
+  check(cut > 0 && cut < n, tokens.name(),
+        ": the held-out part and the rest must each have a token; ", "there are ", n,
+        " for a fraction of ", options.val_fraction);
+  return {tokens.slice(0, cut), tokens.slice(cut, n)};
+}
+
+void check_fraction(double fraction) {
+  check(fraction >= 0 && fraction <= 0.5,
+        "data: the held-out fraction must be from 0 to 0.5; given ", fraction);
+}
+
+}  // namespace
+
+DocumentRule document_rule_by_name(const std::string& name) {
+  if (name == "empty-line") return DocumentRule::empty_line;
+  if (name == "whole-file") return DocumentRule::whole_file;
+  fail("data: documents must be parted by empty-line or whole-file; given \"", name, "\"");
+}
+
+SplitRule split_rule_by_name(const std::string& name) {
+  if (name == "documents") return SplitRule::documents;
+  if (name == "tail") return SplitRule::tail;
+  fail("data: what is held out must be documents or tail; given \"", name, "\"");
+}
+
+void for_each_document(const std::vector<std::string>& files, const TextOptions& options,
+                       const UseDocument& use) {
+  check_fraction(options.val_fraction);
+  check(!files.empty(), "data: there must be at least one text file; none was given");
+  const bool by_document = options.val_fraction > 0 && options.split == SplitRule::documents;
+  const int64_t every = by_document ? std::llround(1 / options.val_fraction) : 0;
+  int64_t documents = 0, held_out = 0;
+  for (const std::string& path : files) {
+    const MappedFile file(path);
+    const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                                file.bytes().size());
+    check(!text.empty(), path, ": a text file must hold text; it is empty");
+    const bool tail = options.val_fraction > 0 && options.split == SplitRule::tail;
+    const size_t cut = tail ? tail_start(text, options.val_fraction) : text.size();
+    for (const bool behind : {false, true}) {
+      const std::string_view part = behind ? text.substr(cut) : text.substr(0, cut);
+      for_each_part(part, options.documents, [&](std::string_view document) {
+        ++documents;
+        const bool out = behind || (every > 0 && documents % every == 0);
+        held_out += out;
+        use(document, out);
+      });
+    }
+  }
+  check(documents > 0, joined(files), ": there must be a line that is not empty; there is none");
+  check(options.val_fraction == 0 || (held_out > 0 && held_out < documents), joined(files),
+        ": holding out a fraction of ", options.val_fraction, " needs more documents (parted by ",
+        "empty lines); there are ", documents, "; hold out the tail instead (--split tail)");
+}
+
+TokenSplits tokenize_files(const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                           const TextOptions& options) {
+  const Collected c = collect(files, tokenizer, options);
+  const std::string name = joined(files);
+  TokenSplits splits{TokenFile::from_ids(c.train.ids, c.train.meta, name), std::nullopt};
+  if (!c.val.ids.empty()) {
+    splits.val = TokenFile::from_ids(c.val.ids, c.val.meta, name + " (held out)");
+  }
+  return splits;
+}
+
+TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                         const std::string& folder, const TextOptions& options,
+                         std::optional<TokenWidth> width) {
+  const Collected c = collect(files, tokenizer, options);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  check(!error, folder, ": cannot make the folder: ", error.message());
+  const std::string train = fs::path(folder) / "train.npy", val = fs::path(folder) / "val.npy";
+  write_token_file(train, c.train.ids, c.train.meta, width);
+  if (c.val.ids.empty()) {  // an old one would pass for this data's
+    fs::remove(val, error);
+    fs::remove(fs::path(folder) / "val.json", error);
+    return {TokenFile::open(train), std::nullopt};
+  }
+  write_token_file(val, c.val.ids, c.val.meta, width);
+  return {TokenFile::open(train), TokenFile::open(val)};
+}
+
+TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,
+                      const DataOptions& options) {
+  check_fraction(options.text.val_fraction);
+  const TokenFileOptions tokens{options.width, tokenizer.vocab_size(), tokenizer.hash()};
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) {
+    const fs::path train = fs::path(path) / "train.npy", val = fs::path(path) / "val.npy";
+    if (!fs::exists(train)) return tokenize_files(text_files_in(path), tokenizer, options.text);
+    if (!fs::exists(val)) return split_tokens(TokenFile::open(train, tokens), options.text);
+    return {TokenFile::open(train, tokens), TokenFile::open(val, tokens)};
+  }
+  const fs::path extension = fs::path(path).extension();
+  if (extension == ".npy" || extension == ".bin") {
+    return split_tokens(TokenFile::open(path, tokens), options.text);
+  }
+  return tokenize_files({path}, tokenizer, options.text);
+}
+
+}  // namespace tally

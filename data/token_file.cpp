@@ -1,0 +1,195 @@
+#include "data/token_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "core/error.h"
+#include "data/file.h"
+#include "data/token_format.h"
+
+namespace tally {
+namespace {
+
+TokenId load(const std::byte* data, int64_t place, TokenWidth width) {
+  if (width == TokenWidth::u16) {
+    uint16_t id;
+    std::memcpy(&id, data + place * 2, 2);
+    return id;
+  }
+  uint32_t id;
+  std::memcpy(&id, data + place * 4, 4);
+  return id;
+}
+
+void check_ids(std::span<const TokenId> ids, int64_t below, const std::string& name) {
+  if (below == 0) return;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    check(ids[i] < below, name, ": ids must be below the vocabulary's ", below, "; id ", ids[i],
+          " at place ", i, " is not; was it made with another tokenizer?");
+  }
+}
+
+std::vector<std::byte> packed(std::span<const TokenId> ids, TokenWidth width) {
+  std::vector<std::byte> bytes(ids.size() * static_cast<size_t>(width));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (width == TokenWidth::u16) {
+      const auto id = static_cast<uint16_t>(ids[i]);
+      std::memcpy(bytes.data() + i * 2, &id, 2);
+    } else {
+      std::memcpy(bytes.data() + i * 4, &ids[i], 4);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string to_text(TokenWidth width) { return width == TokenWidth::u16 ? "uint16" : "uint32"; }
+
+TokenWidth token_width_by_name(const std::string& name) {
+  if (name == "uint16") return TokenWidth::u16;
+  if (name == "uint32") return TokenWidth::u32;
+  fail("token file: the type of a token must be uint16 or uint32; given \"", name, "\"");
+}
+
+TokenFile TokenFile::open(const std::string& path, const TokenFileOptions& options) {
+  auto mapped = std::make_shared<const MappedFile>(path);
+  const auto layout = detail::read_layout(path, mapped->bytes(), options.width);
+  TokenFile file;
+  file.data_ = mapped->bytes().data() + layout.offset;
+  file.owner_ = std::move(mapped);
+  file.size_ = layout.count;
+  file.width_ = layout.width;
+  file.format_ = layout.format;
+  file.name_ = path;
+  detail::read_meta(path, file.size_, file.meta_);
+  if (options.vocab_size > 0) file.meta_.vocab_size = options.vocab_size;
+  const std::string& made_with = file.meta_.tokenizer_hash;
+  const bool same =
+      options.tokenizer_hash.empty() || made_with.empty() || made_with == options.tokenizer_hash;
+  check(same, path, ": the tokens must be the model's tokenizer's; they were made with tokenizer ",
+        made_with, ", the model has ", options.tokenizer_hash,
+        "; prepare the data with the model's tokenizer");
+  return file;
+}
+
+TokenFile TokenFile::from_ids(std::span<const TokenId> ids, const TokenMeta& meta,
+                              const std::string& name) {
+  check_ids(ids, meta.vocab_size, name);
+  TokenFile file;
+  const bool small =
+      std::all_of(ids.begin(), ids.end(), [](TokenId id) { return id <= UINT16_MAX; });
+  file.width_ = small ? TokenWidth::u16 : TokenWidth::u32;
+  auto bytes = std::make_shared<const std::vector<std::byte>>(packed(ids, file.width_));
+  file.data_ = bytes->data();
+  file.owner_ = std::move(bytes);
+  file.size_ = static_cast<int64_t>(ids.size());
+  file.format_ = "memory";
+  file.name_ = name;
+  file.meta_ = meta;
+  return file;
+}
+
+TokenId TokenFile::operator[](int64_t place) const { return load(data_, place, width_); }
+
+void TokenFile::read(int64_t place, std::span<int64_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  check(place >= 0 && count <= size_ && place <= size_ - count, name_, ": tokens ", place, " to ",
+        place + count, " must be among its ", size_);
+  const int64_t below = meta_.vocab_size > 0 ? meta_.vocab_size : INT64_MAX;
+  TokenId greatest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const TokenId id = load(data_, place + i, width_);
+    out[static_cast<size_t>(i)] = id;
+    greatest = std::max(greatest, id);
+  }
+  if (greatest < below) return;
+  const auto bad = std::find_if(out.begin(), out.end(), [&](int64_t id) { return id >= below; });
+  fail(name_, ": ids must be below the vocabulary's ", below, "; id ", *bad, " at place ",
+       place + (bad - out.begin()), " is not; was the file made with another tokenizer or width?");
+}
+
+TokenFile TokenFile::slice(int64_t begin, int64_t end) const {
+  check(begin >= 0 && begin <= end && end <= size_, name_, ": tokens ", begin, " to ", end,
+        " must be among its ", size_);
+  TokenFile part = *this;
+  part.data_ += begin * static_cast<int64_t>(width_);
+  part.size_ = end - begin;
+  part.meta_.documents = part.meta_.source_bytes = 0;
+  return part;
+}
+
+std::string TokenFile::content_hash() const {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (int64_t i = 0; i < size_; ++i) {
+    hash = (hash ^ (*this)[i]) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
+  return digits;
+}
+
+void write_token_file(const std::string& path, std::span<const TokenId> ids, const TokenMeta& meta,
+                      std::optional<TokenWidth> width) {
+  check(path.ends_with(".npy"), path, ": a token file is written as .npy; name it so");
+  check(!ids.empty(), path, ": a token file must hold tokens; there are none");
+  check_ids(ids, meta.vocab_size, path);
+  const TokenId greatest = *std::max_element(ids.begin(), ids.end());
+  const int64_t needed = std::max(meta.vocab_size, int64_t{greatest} + 1);
+  const TokenWidth chosen = width.value_or(needed <= 65536 ? TokenWidth::u16 : TokenWidth::u32);
+  check(chosen == TokenWidth::u32 || greatest <= UINT16_MAX, path,
+        ": uint16 holds ids up to 65535; id ", greatest, " does not fit; write uint32");
+  // The old JSON goes first: between the two writes there is a token file that says nothing of
+  // itself, never one that says what was true of another.
+  std::error_code ignored;
+  std::filesystem::remove(detail::path_beside(path), ignored);
+  const std::string header = detail::npy_header(static_cast<int64_t>(ids.size()), chosen);
+  write_file_atomic(path, [&](const Sink& sink) {
+    sink(header.data(), header.size());
+    constexpr size_t kBlock = size_t{1} << 20;
+    for (size_t at = 0; at < ids.size(); at += kBlock) {
+      const auto block = packed(ids.subspan(at, std::min(kBlock, ids.size() - at)), chosen);
+      sink(block.data(), block.size());
+    }
+  });
+  detail::write_meta(path, static_cast<int64_t>(ids.size()), chosen, meta);
+}
+
+TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options,
+                                   int64_t context) {
+  const TokenFile file = TokenFile::open(path, options);
+  TokenFileReport report{path, file.format(), file.width(), file.size(), 0,
+                         0,    file.meta(),   context,      0,           0};
+  if (context != 0) {
+    check_window(file.size(), context, path);
+    report.starts = file.size() - context;
+    report.windows = (file.size() - 1) / context;
+  }
+  std::vector<bool> seen;
+  std::vector<int64_t> block(4096);
+  for (int64_t at = 0; at < file.size(); at += static_cast<int64_t>(block.size())) {
+    const int64_t count = std::min(file.size() - at, static_cast<int64_t>(block.size()));
+    const auto ids = std::span(block).first(static_cast<size_t>(count));
+    file.read(at, ids);
+    for (const int64_t id : ids) {
+      report.max_id = std::max(report.max_id, static_cast<TokenId>(id));
+      const auto slot = static_cast<size_t>(id);
+      if (slot >= size_t{1} << 26) continue;  // a wrong width: no such vocabulary, no such table
+      if (slot >= seen.size()) seen.resize(std::max(slot + 1, seen.size() * 2));
+      report.distinct += !seen[slot];
+      seen[slot] = true;
+    }
+  }
+  return report;
+}
+
+void check_window(int64_t tokens, int64_t context, const std::string& name) {
+  check(context > 0, name, ": the context must be at least 1 token; given ", context);
+  check(tokens > context, name, ": a window of ", context,
+        " inputs and their targets needs at least ", context + 1, " tokens; there are ", tokens,
+        "; give more text or a shorter context");
+}
+
+}  // namespace tally
