@@ -1,22 +1,39 @@
 #pragma once
 // Every differentiable function, one line each: apply<Op> records it when a tape is open.
+#include "autograd/functional_basic.h"
 #include "autograd/tape.h"
 #include "core/ops/all.h"
 
 namespace tally {
 
+/// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
+///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
+/// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
+/// 1 = sees) broadcasts to (B,H,T,S). A row that sees nothing gives 0.
+inline Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const ops::AttentionOptions& options = {},
+                        const Tensor& mask = {}) {
+  return apply<ops::Attention>(options, q, k, v, mask);
+}
 /// Rows of a table by id, times `scale`.   ids (...) i64   weight (V, D)   y (..., D)
 /// Error for an id outside 0..V-1. The row `padding_id` gets no gradient (-1: none).
 inline Tensor embedding(const Tensor& ids, const Tensor& weight, double scale = 1, int64_t padding_id = -1) {
   return apply<ops::Embedding>({scale, padding_id}, ids, weight);
 }
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.   x (..., D)   weight, bias (D) or undefined
+/// `unit_offset`: times 1 + weight.
+inline Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5,
+                         bool unit_offset = false) {
+  return apply<ops::LayerNorm>({eps, unit_offset}, x, weight, bias);
+}
 /// y = x W^T + b.   x (..., I)   weight (O, I)   bias (O) or undefined   y (..., O)
 inline Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}) {
   return apply<ops::Linear>({}, x, weight, bias);
 }
-/// x / sqrt(mean(x^2) + eps) * weight over the last axis.   x (..., D)   weight (D)
-inline Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-6) {
-  return apply<ops::RMSNorm>({eps}, x, weight);
+/// x / sqrt(mean(x^2) + eps) * weight over the last axis.   x (..., D)   weight (D) or undefined
+/// `unit_offset`: times 1 + weight. `round_before_weight`: LLaMA's rounding in bf16.
+inline Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6, bool unit_offset = false,
+                       bool round_before_weight = false) {
+  return apply<ops::RMSNorm>({eps, unit_offset, round_before_weight}, x, weight);
 }
 /// Rotary embedding of queries or keys.   x (B,T,H,K) any strides   table (P,R) from rope_table(...)
 /// Token t is at position offset + t, or at positions (B,T) where given. Error past the table's end.

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/ops/layout.h"
 #include "core/random.h"
 
 namespace tally {
@@ -222,14 +223,16 @@ ProofResult prove_tape(const Sample& s, Device device, DType dtype) {
   }
   for (int pass = 0; pass < 2; ++pass) {  // the second adds to the first
     Sample::Explicit e = s.by_hand(inputs);
-    Tensors dy;
-    for (const Tensor& y : e.outputs) dy.push_back(random_like(y, 300));
+    Tensors dy(e.outputs.size());  // as the tape's seed: the first output alone has a gradient
+    dy[0] = random_like(e.outputs[0], 300);
+    for (Tensor& t : expected) {  // targets of their own: two gradients may be one tensor, as in add
+      if (t.defined()) t = ops::Copy::forward(t, {}, nullptr);
+    }
     expected = e.backward(dy, pass ? expected : Tensors{});
     Tape tape;
     const Tensors y = s.apply(leaves);
-    tape.backward(y[0], dy[0]);
+    tape.backward(y[0], random_like(y[0], 300));  // not dy[0], which a gradient may share memory with
   }
-  // Only the first output is seeded on the tape, so ops with several compare when the others are not differentiable.
   for (size_t i = 0; i < leaves.size(); ++i) {
     if (!s.inputs[i].differentiable) continue;
     const auto a = to_doubles(expected[i]), b = to_doubles(leaves[i].grad());

@@ -1,20 +1,61 @@
 #pragma once
 // Every op of core, and the one list of their calls.
 #include "core/ops/accumulate.h"
+#include "core/ops/attention/attention.h"
+#include "core/ops/cumsum.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
+#include "core/ops/functions.h"
+#include "core/ops/layer_norm.h"
+#include "core/ops/layout.h"
 #include "core/ops/linear.h"
+#include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/view_ops.h"
 
 namespace tally {
 
 using AllCalls = TypeList<
     // clang-format off
-    ops::Accumulate::Call,
+    ops::Abs::Forward, ops::Abs::Backward,
+    ops::Accumulate::Call, ops::Accumulate::Sum,
+    ops::Add::Forward,
+    ops::AddScalar::Forward,
+    ops::AMax::Forward, ops::AMax::Backward,
+    ops::AMin::Forward, ops::AMin::Backward,
+    ops::Attention::Forward, ops::Attention::Backward,
+    ops::Clamp::Forward, ops::Clamp::Backward,
+    ops::Copy::Call,
+    ops::Cos::Forward, ops::Cos::Backward,
+    ops::CumSum::Call,
+    ops::Div::Forward, ops::Div::Backward,
     ops::Embedding::Forward, ops::Embedding::Backward,
+    ops::Erf::Forward, ops::Erf::Backward,
+    ops::Exp::Forward, ops::Exp::Backward,
+    ops::LayerNorm::Forward, ops::LayerNorm::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
+    ops::Log::Forward, ops::Log::Backward,
+    ops::LogSumExp::Forward, ops::LogSumExp::Backward,
+    ops::Maximum::Forward, ops::Maximum::Backward,
+    ops::Mean::Forward, ops::Mean::Backward,
+    ops::Minimum::Forward, ops::Minimum::Backward,
+    ops::Mul::Forward, ops::Mul::Backward,
+    ops::Narrow::Backward,
+    ops::Neg::Forward, ops::Neg::Backward,
+    ops::Norm::Forward, ops::Norm::Backward,
+    ops::Pow::Forward, ops::Pow::Backward,
+    ops::Reciprocal::Forward, ops::Reciprocal::Backward,
     ops::RMSNorm::Forward, ops::RMSNorm::Backward,
-    ops::Rope::Forward, ops::Rope::Backward
+    ops::Rope::Forward, ops::Rope::Backward,
+    ops::Rsqrt::Forward, ops::Rsqrt::Backward,
+    ops::Scale::Forward, ops::Scale::Backward,
+    ops::Sin::Forward, ops::Sin::Backward,
+    ops::Sqrt::Forward, ops::Sqrt::Backward,
+    ops::Square::Forward, ops::Square::Backward,
+    ops::Sub::Forward, ops::Sub::Backward,
+    ops::Sum::Forward, ops::Sum::Backward,
+    ops::Var::Forward, ops::Var::Backward
     // clang-format on
     >;
 

@@ -1,0 +1,30 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/elementwise.h"
+
+namespace tally::samples {
+
+// The shapes that matter to broadcasting; `shift` keeps b away from 0 where it divides.
+template <class O>
+void add_binary(std::vector<Sample>& list, double shift) {
+  const auto b = [&](const Shape& s, uint64_t seed) { return normal(s, seed, 0.3, shift); };
+  list.push_back(sample<O>("equal shapes", {}, {normal({3, 5}, 1), b({3, 5}, 2)}));
+  list.push_back(sample<O>("both repeat", {}, {normal({3, 1, 5}, 3), b({4, 1}, 4)}));
+  list.push_back(sample<O>("a row to all rows", {}, {normal({2, 3, 7}, 5), b({7}, 6)}));
+  list.push_back(sample<O>("a scalar on the left", {}, {normal({}, 7), b({2, 3}, 8)}));
+  list.push_back(sample<O>("one element", {}, {normal({1}, 9), b({1, 1}, 10)}));
+  list.push_back(sample<O>("no elements", {}, {normal({3, 1}, 11), b({3, 0}, 12)}));
+}
+
+inline std::vector<Sample> elementwise() {
+  std::vector<Sample> list;
+  add_binary<ops::Add>(list, 0);
+  add_binary<ops::Sub>(list, 0);
+  add_binary<ops::Mul>(list, 0);
+  add_binary<ops::Div>(list, 2);
+  add_binary<ops::Maximum>(list, 0);
+  add_binary<ops::Minimum>(list, 0);
+  return list;
+}
+
+}  // namespace tally::samples
