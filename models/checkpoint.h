@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,12 @@
 #include "models/weight_source.h"
 
 namespace tally {
+
+/// The stored tensor of a name.
+using FindStored = std::function<const StoredTensor&(const std::string& name)>;
+/// Puts one parameter together from its parts, row-major (out, in). `out` has its numel() elements.
+void read_source(const WeightSource& source, const FindStored& find, std::span<float> out);
+void read_source(const WeightSource& source, const FindStored& find, std::span<double> out);
 
 /// The weights of one model on disk, checked against its configuration: every parameter is there
 /// with its shape, and nothing is there that the model would leave unused. Values are read when

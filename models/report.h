@@ -28,7 +28,6 @@ struct Report {
   ModelFlops model;                // the field's convention: products only
   // Bytes. `saved`: what the forward pass keeps for the backward; `peak`: most bytes live at once.
   double weights = 0, gradients = 0, optimizer = 0, saved = 0, peak = 0;
-  std::string peak_at;             // call during which the peak was reached
   double kv_cache_per_token = 0, kv_cache = 0;
   /// FLOPs per byte moved.
   double intensity() const { return cost.flops / (cost.bytes_read + cost.bytes_written); }
