@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/device.h"
+
+namespace tally::cli {
+
+/// One figure of a recorded case beside ours.
+struct Comparison {
+  std::string what;
+  double error = 0, bound = 0;
+  bool ok() const { return error <= bound; }
+};
+
+/// Replays a model folder that another framework recorded (config.json, model.safetensors,
+/// case.safetensors): logits, loss, the gradient of every parameter, greedy continuation with the KV
+/// cache. Errors are relative to the largest recorded value. In float64 the float64 record is used.
+std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Device device);
+
+}  // namespace tally::cli
