@@ -1,6 +1,7 @@
 #include "autograd/tape.h"
 
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <ostream>
 
@@ -9,39 +10,57 @@
 namespace tally {
 namespace {
 
+// Marks the gradients that a tape handed out, in place of a tape's number.
+constexpr uint32_t kGradient = ~uint32_t{0};
+
 uint32_t next_tape_number() {
   static std::atomic<uint32_t> last{0};
-  return ++last;
+  uint32_t number = ++last;
+  while (number == 0 || number == kGradient) number = ++last;
+  return number;
 }
 
 }  // namespace
 
-Tape::Tape() : outer_(recorder().tape), outer_number_(recorder().tape_number), number_(next_tape_number()) {
-  recorder().tape = this;
-  recorder().tape_number = number_;
-}
+Tape::Tape() : TapeNumber{next_tape_number()}, outer_(recorder().tape) { recorder().tape = this; }
 
 Tape::~Tape() {
   clear();
-  recorder().tape = outer_;
-  recorder().tape_number = outer_number_;
+  // Tapes close in reverse order, but one in a smart pointer may not: leave the chain whole.
+  TapeNumber** link = &recorder().tape;
+  while (*link && *link != this) link = &static_cast<Tape*>(*link)->outer_;
+  if (*link) *link = outer_;
   for (char* b : blocks_) std::free(b);
 }
 
 int32_t Tape::slot_of(const Tensor& t) {
   if (!t.defined()) return -1;
   const Tensor::Impl& i = *t.impl();
-  if (i.tape == number_) return i.slot;
-  if (!i.requires_grad) return -1;
-  leaves_.push_back(t);
-  return new_slot(t);
+  if (i.tape == number) return i.slot;
+  if (i.requires_grad) return add_leaf(t);
+  check(
+      i.tape != kGradient, "tape: a gradient ", t.shape(), " is an input of a recorded op",
+      in_module(),
+      ", and gradients of gradients are out of scope; use x.grad().detach() for its values alone");
+  for (const TapeNumber* outer = outer_; outer; outer = static_cast<const Tape*>(outer)->outer_) {
+    check(i.tape != outer->number, "tape: an input ", t.shape(), " was recorded by an outer tape",
+          in_module(),
+          ", and its gradient would be lost on the inner one; use x.detach() for its values alone");
+  }
+  return -1;
+}
+
+int32_t Tape::add_leaf(const Tensor& t) {
+  const int32_t slot = new_slot(t);
+  leaves_.push_back({t, slot});
+  return slot;
 }
 
 int32_t Tape::new_slot(const Tensor& t) {
   const int32_t slot = static_cast<int32_t>(gradients_.size());
   gradients_.emplace_back();
-  if (t.defined()) {
-    t.impl()->tape = number_;
+  if (t.defined() && is_floating(t.dtype())) {  // indices carry no gradient: strangers to the tape
+    t.impl()->tape = number;
     t.impl()->slot = slot;
   }
   return slot;
@@ -49,7 +68,8 @@ int32_t Tape::new_slot(const Tensor& t) {
 
 void* Tape::allocate_node(size_t bytes) {
   bytes = (bytes + 15) & ~size_t{15};
-  check(bytes <= kBlock, "tape: a node of ", bytes, " bytes is larger than a block");
+  check(bytes <= kBlock, "tape: a node of ", bytes,
+        " bytes is larger than a block; keep large things in a vector of Saved");
   if (used_ + bytes > kBlock) {
     ++block_;
     used_ = 0;
@@ -74,23 +94,45 @@ Tensor Tape::target(int32_t slot) const {
   return g.exclusively_owned() && g.is_contiguous() ? g : Tensor();
 }
 
-void Tape::arrive(int32_t slot, Tensor gradient, bool was_target) {
-  if (was_target || !gradient.defined()) return;
+void Tape::arrive(int32_t slot, Tensor gradient, const Tensor& target) {
+  if (!gradient.defined()) return;
+  if (target.defined() && &gradient.storage() == &target.storage()) return;  // added in place
   Tensor& sum = gradients_[static_cast<size_t>(slot)];
-  if (!sum.defined()) {
+  if (!sum.defined())
     sum = std::move(gradient);
-    return;
-  }
-  if (!target(slot).defined()) {  // others still look at it: add in a tensor of our own
-    Tensor own = zeros(sum.shape(), sum.dtype(), sum.device());
-    ops::Accumulate::into(own, sum);
-    sum = std::move(own);
-  }
-  ops::Accumulate::into(sum, gradient);
+  else if (sum.exclusively_owned() && sum.is_contiguous())
+    ops::Accumulate::into(sum, gradient);
+  else
+    sum = ops::Accumulate::sum(sum, gradient);  // others still look at the first
 }
 
-void Tape::run_nodes() {
+void Tape::check_loss(const Tensor& loss, const Tensor& seed) const {
+  check(loss.defined(), "backward: the loss is an undefined tensor");
+  check(
+      loss.impl()->tape == number && loss.impl()->slot >= 0,
+      "backward: this loss was not recorded on the open tape, or does not depend on a tensor that "
+      "requires a gradient, "
+      "or was played before; compute it after `Tape tape;` from parameters with requires_grad_()");
+  check(seed.defined() || loss.numel() == 1,
+        "backward: the loss must have one element; it has shape ", loss.shape(),
+        "; reduce it with mean(x) or sum(x), or give a seed gradient");
+  if (!seed.defined()) return;
+  check(seed.shape() == loss.shape(), "backward: the seed must have the loss's shape ",
+        loss.shape(), "; got ", seed.shape());
+  check(seed.dtype() == loss.dtype() && seed.device() == loss.device(),
+        "backward: the seed must be ", loss.dtype(), " on ", loss.device(), " as the loss is; got ",
+        seed.dtype(), " on ", seed.device());
+}
+
+void Tape::play(const Tensor& loss, const Tensor& seed) {
+  const PauseTape pause;  // nothing records the backward pass
   const PhaseScope phase(Phase::backward);
+  struct RestoreModule {
+    const char* module = recorder().module;
+    ~RestoreModule() { recorder().module = module; }
+  } const restore;
+  arrive(loss.impl()->slot,
+         seed.defined() ? seed : full(loss.shape(), 1, loss.dtype(), loss.device()), {});
   while (!nodes_.empty()) {
     Node* node = nodes_.back();
     recorder().module = node->module;
@@ -100,37 +142,35 @@ void Tape::run_nodes() {
   }
 }
 
-void Tape::collect_leaves() {
-  for (Tensor& leaf : leaves_) leaf.set_grad(std::move(gradients_[static_cast<size_t>(leaf.impl()->slot)]));
+// A leaf may stand on the tape twice, when an inner tape used it in between: the parts add up.
+void Tape::settle(Leaf& leaf, Tensor gradient) {
+  if (!gradient.defined()) return;
+  if (leaf.tensor.grad().defined()) gradient = ops::Accumulate::sum(leaf.tensor.grad(), gradient);
+  leaf.tensor.set_grad(gradient);
+  gradient.impl()->tape = kGradient;
+  gradient.impl()->slot = -1;
 }
 
 void Tape::backward(const Tensor& loss, const Tensor& seed) {
-  check(loss.defined(), "backward: the loss is an undefined tensor");
-  check(loss.impl()->tape == number_ && loss.impl()->slot >= 0,
-        "backward: this loss was not recorded on the open tape, or does not depend on a tensor that requires a gradient; "
-        "compute it after `Tape tape;` from parameters with requires_grad_()");
-  check(seed.defined() || loss.numel() == 1, "backward: the loss must have one element; it has shape ", loss.shape(),
-        "; reduce it with mean(x) or sum(x), or give a seed gradient");
-  check(!seed.defined() || seed.shape() == loss.shape(), "backward: the seed must have the loss's shape ", loss.shape(),
-        "; got ", seed.defined() ? seed.shape() : Shape{});
-  const PauseTape pause;  // gradients of gradients are out of scope: nothing records the backward pass
-  const char* module = recorder().module;
-  for (Tensor& leaf : leaves_) {  // moved here, so that backward calls add straight into them
-    gradients_[static_cast<size_t>(leaf.impl()->slot)] = std::move(leaf.impl()->grad);
+  check_loss(loss, seed);
+  for (Leaf& leaf : leaves_) {  // moved here, so that backward calls add straight into them
+    gradients_[static_cast<size_t>(leaf.slot)] = std::move(leaf.tensor.impl()->grad);
   }
+  std::exception_ptr error;
   try {
-    gradients_[static_cast<size_t>(loss.impl()->slot)] =
-        seed.defined() ? seed : full(loss.shape(), 1, loss.dtype(), loss.device());
-    run_nodes();
+    play(loss, seed);
   } catch (...) {
-    recorder().module = module;
-    collect_leaves();
-    clear();
-    throw;
+    error = std::current_exception();
   }
-  recorder().module = module;
-  collect_leaves();
+  for (Leaf& leaf : leaves_) {
+    try {
+      settle(leaf, std::move(gradients_[static_cast<size_t>(leaf.slot)]));
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  }
   clear();
+  if (error) std::rethrow_exception(error);
 }
 
 void Tape::print(std::ostream& out) const {
@@ -149,14 +189,15 @@ void Tape::clear() {
   gradients_.clear();
   leaves_.clear();
   block_ = used_ = 0;
-  number_ = next_tape_number();  // tensors recorded before are strangers from here on
-  if (recorder().tape == this) recorder().tape_number = number_;
+  number = next_tape_number();  // tensors recorded before are strangers from here on
 }
 
 void backward(const Tensor& loss, const Tensor& seed) {
-  check(recorder().tape != nullptr,
-        "backward: no tape is open on this thread, so nothing was recorded; put `tally::Tape tape;` before the forward pass");
-  recorder().tape->backward(loss, seed);
+  Tape* tape = Tape::open();
+  check(tape != nullptr,
+        "backward: no tape is open on this thread, so nothing was recorded; put `tally::Tape "
+        "tape;` before the forward pass");
+  tape->backward(loss, seed);
 }
 
 }  // namespace tally

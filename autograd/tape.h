@@ -8,15 +8,19 @@ namespace tally {
 
 /// Records what apply<Op> runs on this thread from its construction to its destruction, and plays
 /// the backward passes in reverse. Without one nothing is recorded: evaluation needs no guard.
-class Tape {
+/// The innermost open tape records; a tensor that an outer one recorded is refused by it. Gradients
+/// have no history: gradients of gradients are out of scope, and a gradient is refused as an input.
+class Tape : private TapeNumber {
  public:
   Tape();
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Adds d loss / d leaf to the `grad` of every leaf that the loss depends on, then forgets all that
-  /// was recorded. `loss` must have one element, unless `seed` gives the gradient it starts from.
+  /// Adds d loss / d leaf to the `grad` of every leaf that the loss depends on, then forgets all
+  /// that was recorded: a tape plays once what it recorded, and may then record again. `loss` must
+  /// have one element, unless `seed` gives the gradient it starts from. After an Error on the way
+  /// the leaves hold what had arrived by then.
   void backward(const Tensor& loss, const Tensor& seed = {});
   size_t size() const { return nodes_.size(); }
   /// One line a recorded op: its name, where its inputs came from, its layer.
@@ -43,21 +47,30 @@ class Tape {
   Tensor take(int32_t slot) { return std::move(gradients_[static_cast<size_t>(slot)]); }
   /// The gradient in a slot, when it may be added to in place.
   Tensor target(int32_t slot) const;
-  /// Puts or adds a gradient into a slot.
-  void arrive(int32_t slot, Tensor gradient, bool was_target);
+  /// Puts or adds a gradient into a slot. `target` is what the op could add into: nothing is left
+  /// to do when it did.
+  void arrive(int32_t slot, Tensor gradient, const Tensor& target);
+
+  /// The tape that records on this thread, null when none does.
+  static Tape* open() { return static_cast<Tape*>(recorder().tape); }
 
  private:
-  void run_nodes();
-  void collect_leaves();
+  struct Leaf {
+    Tensor tensor;
+    int32_t slot;
+  };
+  int32_t add_leaf(const Tensor& t);
+  void check_loss(const Tensor& loss, const Tensor& seed) const;
+  void play(const Tensor& loss, const Tensor& seed);
+  static void settle(Leaf& leaf, Tensor gradient);
   void clear();
   static constexpr size_t kBlock = size_t{1} << 16;
   std::vector<Node*> nodes_;
   std::vector<Tensor> gradients_;  // by slot
-  std::vector<Tensor> leaves_;
+  std::vector<Leaf> leaves_;
   std::vector<char*> blocks_;  // nodes live here: no malloc while recording
   size_t block_ = 0, used_ = 0;
-  Tape* outer_;
-  uint32_t outer_number_, number_;
+  TapeNumber* outer_;
 };
 
 /// Plays the tape that is open on this thread; see Tape::backward.
@@ -69,19 +82,22 @@ template <class O, size_t M>
 inline constexpr size_t output_count<O, std::array<Tensor, M>> = M;
 
 template <class O, class... Ts>
-using ForwardResult =
-    decltype(O::forward(std::declval<const Ts&>()..., std::declval<const typename O::Attrs&>(), nullptr));
+using ForwardResult = decltype(O::forward(std::declval<const Ts&>()...,
+                                          std::declval<const typename O::Attrs&>(), nullptr));
 
 /// True when O has a backward for the outputs that its forward returns.
 template <class O, class... Ts>
 concept HasBackward = requires(typename O::Saved s, const ForwardResult<O, Ts...>& dy) {
-  { O::backward(dy, std::move(s), Into<sizeof...(Ts)>{}) } -> std::same_as<std::array<Tensor, sizeof...(Ts)>>;
+  {
+    O::backward(dy, std::move(s), Into<sizeof...(Ts)>{})
+    } -> std::same_as<std::array<Tensor, sizeof...(Ts)>>;
 };
 
 template <class O, size_t N, size_t M>
 class NodeOf final : public Tape::Node {
  public:
-  NodeOf(typename O::Saved&& saved, const std::array<int32_t, N>& in, const std::array<int32_t, M>& out)
+  NodeOf(typename O::Saved&& saved, const std::array<int32_t, N>& in,
+         const std::array<int32_t, M>& out)
       : saved_(std::move(saved)), in_(in), out_(out) {}
   const char* name() const override { return O::name; }
   std::span<const int32_t> inputs() const override { return in_; }
@@ -101,13 +117,13 @@ class NodeOf final : public Tape::Node {
       if (in_[i] >= 0 && !seen) into.target[i] = tape.target(in_[i]);
     }
     std::array<Tensor, N> dx;
-    if constexpr (M == 1) dx = O::backward(dy[0], std::move(saved_), into);
-    else dx = O::backward(dy, std::move(saved_), into);
+    if constexpr (M == 1)
+      dx = O::backward(dy[0], std::move(saved_), into);
+    else
+      dx = O::backward(dy, std::move(saved_), into);
     for (size_t i = 0; i < N; ++i) {
-      if (in_[i] < 0) continue;
-      const bool was_target = into.target[i].defined();
-      into.target[i] = Tensor();
-      tape.arrive(in_[i], std::move(dx[i]), was_target);
+      const Tensor target = std::move(into.target[i]);
+      if (in_[i] >= 0) tape.arrive(in_[i], std::move(dx[i]), target);
     }
   }
 
@@ -122,7 +138,7 @@ class NodeOf final : public Tape::Node {
 template <class O, class... Ts>
 ForwardResult<O, Ts...> apply(const typename O::Attrs& attrs, const Ts&... inputs) {
   constexpr size_t n = sizeof...(Ts), m = output_count<O, ForwardResult<O, Ts...>>;
-  Tape* tape = recorder().tape;
+  Tape* tape = Tape::open();
   if (!tape) return O::forward(inputs..., attrs, nullptr);
   const std::array<int32_t, n> in{tape->slot_of(inputs)...};
   bool wanted = false;
@@ -130,14 +146,18 @@ ForwardResult<O, Ts...> apply(const typename O::Attrs& attrs, const Ts&... input
   const PauseTape inside;
   if (!wanted) return O::forward(inputs..., attrs, nullptr);
   if constexpr (!HasBackward<O, Ts...>) {
-    fail(O::name, ": has no backward, and an input needs a gradient", in_module(), "; pass x.detach() if none should flow");
+    fail(O::name, ": has no backward, and an input needs a gradient", in_module(),
+         "; pass x.detach() if none should flow");
   } else {
     typename O::Saved saved;
     auto y = O::forward(inputs..., attrs, &saved);
     std::array<int32_t, m> out;
-    if constexpr (m == 1) out[0] = tape->new_slot(y);
-    else for (size_t i = 0; i < m; ++i) out[i] = tape->new_slot(y[i]);
+    if constexpr (m == 1)
+      out[0] = tape->new_slot(y);
+    else
+      for (size_t i = 0; i < m; ++i) out[i] = tape->new_slot(y[i]);
     using Node = NodeOf<O, n, m>;
+    static_assert(alignof(Node) <= 16, "the tape's blocks are aligned to 16 bytes");
     tape->push(new (tape->allocate_node(sizeof(Node))) Node(std::move(saved), in, out));
     return y;
   }

@@ -28,7 +28,8 @@ std::string registered_names() {
 Device register_backend(std::unique_ptr<Backend> b, uint8_t kind) {
   check(b != nullptr, "register_backend: a backend must be given; got null");
   check(kind < kMaxDeviceKinds, "register_backend: at most 8 kinds; got kind ", int{kind});
-  check(!registry()[kind], "register_backend: kind ", int{kind}, " is taken; cannot add ", b->name());
+  check(!registry()[kind], "register_backend: kind ", int{kind}, " is taken; cannot add ",
+        b->name());
   registry()[kind] = std::move(b);
   return {kind, 0};
 }
@@ -49,7 +50,8 @@ Backend& backend(Device d) {
 }
 
 std::string to_text(Device d) {
-  std::string text = has_backend(d) ? std::string(backend(d).name()) : "device" + std::to_string(d.kind);
+  std::string text =
+      has_backend(d) ? std::string(backend(d).name()) : "device" + std::to_string(d.kind);
   return d.index ? text + ":" + std::to_string(d.index) : text;
 }
 

@@ -13,8 +13,8 @@ struct MemoryStats {
   size_t live = 0, peak = 0, allocations = 0;
 };
 
-/// Memory and order of a device; its kernels are in the table (core/kernel.h). A backend outside this
-/// repository derives from it and calls register_backend.
+/// Memory and order of a device; its kernels are in the table (core/kernel.h). A backend outside
+/// this repository derives from it and calls register_backend.
 class Backend {
  public:
   virtual ~Backend() = default;

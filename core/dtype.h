@@ -15,8 +15,8 @@ namespace tally {
 enum class DType : uint8_t { f32, f64, bf16, i64, f16, u8, dual, counted, counted_half };
 inline constexpr int kDTypes = 9;
 
-/// bfloat16: the upper half of a float, rounded to nearest, ties to even. A storage type: convert to
-/// float to compute.
+/// bfloat16: the upper half of a float, rounded to nearest, ties to even. A storage type: convert
+/// to float to compute.
 struct bf16 {
   uint16_t bits = 0;
   bf16() = default;

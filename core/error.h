@@ -18,12 +18,15 @@ inline std::string to_text(std::string_view s) { return std::string(s); }
 inline std::string to_text(const char* s) { return s; }
 inline std::string to_text(const std::string& s) { return s; }
 template <class T>
-  requires std::is_arithmetic_v<T>
-std::string to_text(T v) {
-  if constexpr (std::is_same_v<T, bool>) return v ? "true" : "false";
-  else if constexpr (std::is_same_v<T, char>) return std::string(1, v);
-  else if constexpr (std::is_integral_v<T>) return std::to_string(v);
-  else return to_text(static_cast<double>(v));
+requires std::is_arithmetic_v<T> std::string to_text(T v) {
+  if constexpr (std::is_same_v<T, bool>)
+    return v ? "true" : "false";
+  else if constexpr (std::is_same_v<T, char>)
+    return std::string(1, v);
+  else if constexpr (std::is_integral_v<T>)
+    return std::to_string(v);
+  else
+    return to_text(static_cast<double>(v));
 }
 /// Shortest text that reads back as the same number.
 std::string to_text(double v);
@@ -41,7 +44,8 @@ template <class... Parts>
 /// Throws Error unless `ok`; the text is built on failure only.
 template <class... Parts>
 inline void check(bool ok, const Parts&... parts) {
-  if (!ok) [[unlikely]] fail(parts...);
+  if (!ok) [[unlikely]]
+    fail(parts...);
 }
 
 }  // namespace tally

@@ -5,24 +5,12 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "core/error.h"
+#include "core/recycle.h"
 
 namespace tally {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kReuse = false;  // every tensor its own block, so that the sanitizer sees its ends
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool kReuse = false;
-#else
-constexpr bool kReuse = true;
-#endif
-#else
-constexpr bool kReuse = true;
-#endif
 
 constexpr size_t kAlign = 64, kHugePage = size_t{2} << 20;
 
@@ -43,30 +31,56 @@ size_t class_bytes(size_t c) {
 
 HostBackend::HostBackend(std::string name) : name_(std::move(name)), free_(512) {}
 
-HostBackend::~HostBackend() {
+HostBackend::~HostBackend() { trim(); }
+
+void HostBackend::trim() {
+  const std::lock_guard lock(mutex_);
   for (auto& list : free_) {
     for (void* p : list) std::free(p);
+    list.clear();
   }
+  cached_ = 0;
+}
+
+size_t HostBackend::cached_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return cached_;
+}
+
+void* HostBackend::reuse(size_t size_class) {
+  const std::lock_guard lock(mutex_);
+  auto& list = free_[size_class];
+  if (list.empty()) return nullptr;
+  void* p = list.back();
+  list.pop_back();
+  cached_ -= class_bytes(size_class);
+  return p;
+}
+
+void* HostBackend::fresh(size_t block) {
+  const bool huge = block >= 2 * kHugePage;
+  void* p = nullptr;
+  if (posix_memalign(&p, huge ? kHugePage : kAlign, block) != 0) return nullptr;
+  if (huge) madvise(p, block, MADV_HUGEPAGE);
+  return p;
 }
 
 void* HostBackend::allocate(size_t bytes) {
   if (bytes == 0) return nullptr;
-  const size_t c = class_of(bytes), block = kReuse ? class_bytes(c) : (bytes + kAlign - 1) / kAlign * kAlign;
-  if (kReuse) {
-    const std::lock_guard lock(mutex_);
-    if (!free_[c].empty()) {
-      void* p = free_[c].back();
-      free_[c].pop_back();
-      cached_ -= block;
-      return p;
+  const size_t size_class = class_of(bytes);
+  void* p = kRecycle ? reuse(size_class) : nullptr;
+  if (!p) {
+    // Without recycling a block ends where the tensor ends: the sanitizer sees a step too far.
+    const size_t block = kRecycle ? class_bytes(size_class) : bytes;
+    p = fresh(block);
+    if (!p) {
+      trim();
+      p = fresh(block);
     }
-  }
-  const bool huge = block >= 2 * kHugePage;
-  const size_t align = huge ? kHugePage : kAlign;
-  void* p = std::aligned_alloc(align, (block + align - 1) / align * align);
-  check(p != nullptr, name_, ": out of memory asking for ", bytes,
+    check(
+        p != nullptr, name_, ": out of memory asking for ", bytes,
         " bytes; use a smaller batch, context or model (tally account shows what needs how much)");
-  if (huge) madvise(p, block, MADV_HUGEPAGE);
+  }
 #ifndef NDEBUG
   std::memset(p, 0xff, bytes);  // NaN: what reads memory it never wrote shows at once
 #endif
@@ -75,14 +89,16 @@ void* HostBackend::allocate(size_t bytes) {
 
 void HostBackend::release(void* data, size_t bytes) noexcept {
   if (!data) return;
-  if (!kReuse) return std::free(data);
-  const size_t c = class_of(bytes);
+  if (!kRecycle) return std::free(data);
+  const size_t size_class = class_of(bytes);
   const std::lock_guard lock(mutex_);
-  free_[c].push_back(data);
-  cached_ += class_bytes(c);
+  free_[size_class].push_back(data);
+  cached_ += class_bytes(size_class);
 }
 
-void HostBackend::copy_from_host(void* to, const void* from, size_t bytes) { copy(to, from, bytes); }
+void HostBackend::copy_from_host(void* to, const void* from, size_t bytes) {
+  copy(to, from, bytes);
+}
 void HostBackend::copy_to_host(void* to, const void* from, size_t bytes) { copy(to, from, bytes); }
 void HostBackend::copy(void* to, const void* from, size_t bytes) {
   if (bytes) std::memmove(to, from, bytes);

@@ -22,11 +22,15 @@ class HostBackend : public Backend {
   void zero(void* data, size_t bytes) override;
   bool host_memory() const override { return true; }
   /// Bytes kept for reuse, not in any tensor.
-  size_t cached_bytes() const { return cached_; }
+  size_t cached_bytes() const;
+  /// Gives the bytes kept for reuse back to the system.
+  void trim();
 
  private:
+  void* reuse(size_t size_class);  // null when there is none
+  static void* fresh(size_t block);
   std::string name_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::vector<void*>> free_;  // by size class
   size_t cached_ = 0;
 };

@@ -42,23 +42,34 @@ inline std::array<std::array<Kernel<C>, kDTypes>, kMaxDeviceKinds> kernels{};
 template <KernelCall C>
 auto view_list(const C& call) {
   return std::apply(
-      [](const auto&... v) { return std::array<const View*, sizeof...(v)>{static_cast<const View*>(&v)...}; },
+      [](const auto&... v) {
+        return std::array<const View*, sizeof...(v)>{static_cast<const View*>(&v)...};
+      },
       call.views());
 }
 
 namespace detail {
 /// Every view on `device`, and rows unless the call takes any strides; Error by name otherwise.
-void check_views(const char* call, Device device, std::span<const View* const> views, bool any_strides);
+void check_views(const char* call, Device device, std::span<const View* const> views,
+                 bool any_strides);
 [[noreturn]] void no_kernel(const char* call, Device device, DType dtype);
-/// The call has written what its views announced.
-inline void finish_call(const char* call) {
-  Recorder& r = recorder();
-  r.last_call = call;
-  while (r.pending > 0) r.written[--r.pending]->set_writer(call);
+/// Error when two elements of an output share memory: what would be left is a matter of order.
+void check_no_overlap(const char* call, const View& out);
+
+/// The storages of the outputs are about to change.
+template <KernelCall C>
+void note_writes(const C& call) {
+  const auto one = [](const auto& view) {
+    if constexpr (std::is_base_of_v<Out, std::decay_t<decltype(view)>>) {
+      if (!view.storage) return;
+      if (view.row_stride != view.cols()) [[unlikely]]
+        check_no_overlap(C::name, view);
+      view.storage->note_write(C::name);
+    }
+  };
+  std::apply([&](const auto&... v) { (one(v), ...); }, call.views());
+  recorder().last_call = C::name;
 }
-struct DropPending {  // after an error the announced writes never happen
-  ~DropPending() { recorder().pending = 0; }
-};
 
 template <KernelCall C>
 void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
@@ -67,8 +78,18 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   const auto start = std::chrono::steady_clock::now();
   if (kernel) kernel(call);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  Entry e{C::name, C::kind, r.phase, device, call.dtype(), call.cost(), {}, r.module, kernel ? seconds.count() : 0,
-          r.provider ? r.provider : "", fallback, {}};
+  Entry e{C::name,
+          C::kind,
+          r.phase,
+          device,
+          call.dtype(),
+          call.cost(),
+          {},
+          r.module,
+          kernel ? seconds.count() : 0,
+          r.provider ? r.provider : "",
+          fallback,
+          {}};
   if constexpr (requires { call.model_flops(); }) e.model = call.model_flops();
   for (const View* v : view_list(call)) {
     if (v->defined()) e.shapes.push_back(v->shape);
@@ -77,12 +98,11 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
 }
 }  // namespace detail
 
-/// The only way to compute: checks the views, lists the call if a ledger listens, runs the kernel of
-/// the device. Where a host backend has none of its own the reference loops stand in, and the ledger
-/// says so.
+/// The only way to compute: checks the views, lists the call if a ledger listens, runs the kernel
+/// of the device. Where a host backend has none of its own the reference loops stand in, and the
+/// ledger says so.
 template <KernelCall C>
 void run(Device device, C call) {
-  const detail::DropPending drop;
   const auto views = view_list(call);
   constexpr bool any_strides = requires { requires C::any_strides; };
   detail::check_views(C::name, device, views, any_strides);
@@ -101,11 +121,14 @@ void run(Device device, C call) {
       kernel = kernels<C>[kReference.kind][type];
       fallback = true;
     }
-    if (!kernel) [[unlikely]] detail::no_kernel(C::name, device, call.dtype());
+    if (!kernel) [[unlikely]]
+      detail::no_kernel(C::name, device, call.dtype());
   }
-  if (recorder().ledger) [[unlikely]] detail::run_listed(device, call, kernel, fallback);
-  else if (kernel) kernel(call);
-  detail::finish_call(C::name);
+  detail::note_writes(call);
+  if (recorder().ledger) [[unlikely]]
+    detail::run_listed(device, call, kernel, fallback);
+  else if (kernel)
+    kernel(call);
 }
 
 template <class... T>
@@ -115,7 +138,9 @@ struct TypeList {};
 template <KernelCall C>
 void register_reference() {
   const auto set = []<class T>(std::type_identity<T>) {
-    kernels<C>[kReference.kind][static_cast<size_t>(dtype_of<T>)] = [](const C& c) { c.template reference<T>(); };
+    kernels<C>[kReference.kind][static_cast<size_t>(dtype_of<T>)] = [](const C& c) {
+      c.template reference<T>();
+    };
   };
   set(std::type_identity<float>{});
   set(std::type_identity<double>{});

@@ -7,10 +7,14 @@ namespace {
 
 std::string key_of(const Entry& e, Ledger::By by) {
   switch (by) {
-    case Ledger::By::op: return e.op;
-    case Ledger::By::layer: return *e.module ? e.module : "(outside)";
-    case Ledger::By::kind: return to_text(e.kind);
-    case Ledger::By::phase: break;
+    case Ledger::By::op:
+      return e.op;
+    case Ledger::By::layer:
+      return *e.module ? e.module : "(outside)";
+    case Ledger::By::kind:
+      return to_text(e.kind);
+    case Ledger::By::phase:
+      break;
   }
   return to_text(e.phase);
 }
@@ -62,10 +66,13 @@ std::vector<LedgerTotal> Ledger::totals(By by) const {
 std::string Ledger::text(bool timing) const {
   std::string out;
   for (const Entry& e : entries_) {
-    out += join({e.op, to_text(e.kind), to_text(e.phase), *e.module ? e.module : "-", to_text(e.dtype),
-                 shapes_text(e), to_text(e.cost.flops), to_text(e.cost.bytes_read), to_text(e.cost.bytes_written)},
+    out += join({e.op, to_text(e.kind), to_text(e.phase), *e.module ? e.module : "-",
+                 to_text(e.dtype), shapes_text(e), to_text(e.cost.flops),
+                 to_text(e.cost.bytes_read), to_text(e.cost.bytes_written)},
                 "  ");
-    if (timing) out += "  " + to_text(e.seconds) + " s  " + e.provider + (e.fallback ? "  reference loops stood in" : "");
+    if (timing)
+      out += "  " + to_text(e.seconds) + " s  " + e.provider +
+             (e.fallback ? "  reference loops stood in" : "");
     out += '\n';
   }
   return out;
@@ -76,11 +83,12 @@ std::string Ledger::csv() const {
       "op,kind,phase,module,device,dtype,shapes,flops,bytes_read,bytes_written,model_flops_full,"
       "model_flops_causal,seconds,provider,fallback\n";
   for (const Entry& e : entries_) {
-    out += join({e.op, to_text(e.kind), to_text(e.phase), e.module, to_text(e.device), to_text(e.dtype),
-                 '"' + shapes_text(e) + '"', to_text(e.cost.flops), to_text(e.cost.bytes_read),
-                 to_text(e.cost.bytes_written), to_text(e.model.full), to_text(e.model.causal), to_text(e.seconds),
-                 e.provider, e.fallback ? "1" : "0"},
-                ",") + '\n';
+    out += join({e.op, to_text(e.kind), to_text(e.phase), e.module, to_text(e.device),
+                 to_text(e.dtype), '"' + shapes_text(e) + '"', to_text(e.cost.flops),
+                 to_text(e.cost.bytes_read), to_text(e.cost.bytes_written), to_text(e.model.full),
+                 to_text(e.model.causal), to_text(e.seconds), e.provider, e.fallback ? "1" : "0"},
+                ",") +
+           '\n';
   }
   return out;
 }

@@ -20,10 +20,10 @@ struct Entry {
   DType dtype;
   Cost cost;
   ModelFlops model;
-  const char* module;    // path of the layer, "" outside of one
-  double seconds;        // 0 on meta
-  const char* provider;  // which implementation a kernel with several chose, else ""
-  bool fallback;         // the reference loops stood in for a missing kernel
+  const char* module;         // path of the layer, "" outside of one
+  double seconds;             // 0 on meta
+  const char* provider;       // which implementation a kernel with several chose, else ""
+  bool fallback;              // the reference loops stood in for a missing kernel
   std::vector<Shape> shapes;  // of the call's views, absent ones left out
 };
 

@@ -22,9 +22,12 @@ class SavedTensor {
  public:
   SavedTensor() = default;
   SavedTensor(const Tensor& t)  // NOLINT(google-explicit-constructor)
-      : tensor_(t), version_(t.defined() ? t.storage().version() : 0), saved_by_(recorder().last_call) {}
+      : tensor_(t),
+        version_(t.defined() ? t.storage().version() : 0),
+        saved_by_(recorder().last_call) {}
   const Tensor& get() const {
-    if (tensor_.defined() && tensor_.storage().version() != version_) [[unlikely]] changed();
+    if (tensor_.defined() && tensor_.storage().version() != version_) [[unlikely]]
+      changed();
     return tensor_;
   }
   operator const Tensor&() const { return get(); }  // NOLINT(google-explicit-constructor)
@@ -54,6 +57,11 @@ class GradTensor {
   bool accumulate_ = false;
 };
 
+namespace detail {
+/// Error unless a gradient of this shape and type can be written into `target`.
+void check_target(int input, const Tensor& target, const Shape& shape, DType dtype, Device device);
+}  // namespace detail
+
 /// Where a backward pass puts the gradients of its N inputs. Default: each into a fresh tensor.
 template <int N>
 struct Into {
@@ -63,11 +71,18 @@ struct Into {
 
   bool wants(int i) const { return !skip[static_cast<size_t>(i)]; }
   /// The gradient of input i, which has the shape and type of `like`; undefined when not wanted or
-  /// when the input itself is absent.
+  /// when the input itself is absent. Error when the given target does not fit.
   GradTensor at(int i, const Tensor& like) const {
-    if (!like.defined() || !wants(i)) return {};
+    if (!like.defined()) return {};
+    return at(i, like.shape(), like.dtype(), like.device());
+  }
+  /// The same for an input that is not kept until the backward pass.
+  GradTensor at(int i, const Shape& shape, DType dtype, Device device) const {
+    if (!wants(i)) return {};
     const Tensor& t = target[static_cast<size_t>(i)];
-    return t.defined() ? GradTensor(t, !overwrite[static_cast<size_t>(i)]) : GradTensor(empty_like(like), false);
+    if (!t.defined()) return {empty(shape, dtype, device), false};
+    detail::check_target(i, t, shape, dtype, device);
+    return {t, !overwrite[static_cast<size_t>(i)]};
   }
   /// The part of this for an inner op whose inputs are inputs `which` of ours; -1 is a fresh one.
   template <class... I>
@@ -90,8 +105,9 @@ struct Into {
 /// An op is a struct with
 ///   name                                             for messages and the ledger
 ///   Attrs, Saved                                     its scalars; what its backward needs
-///   forward(inputs..., attrs, saved)                 Tensor or std::array of them; saved may be null
-///   backward(dy..., std::move(saved), into)          std::array with a gradient for each input
+///   forward(inputs..., attrs, saved)                 Tensor or std::array of them; saved may be
+///   null backward(dy..., std::move(saved), into)          std::array with a gradient for each
+///   input
 /// and, unless it is made of other ops, the calls Forward and Backward. See core/ops/README.md.
 template <class O, class... Ts>
 concept HasForward = requires(const Ts&... in, const typename O::Attrs& a, typename O::Saved* s) {
@@ -102,12 +118,23 @@ concept HasForward = requires(const Ts&... in, const typename O::Attrs& a, typen
 /// Error unless all defined tensors hold one floating-point type; names them by position.
 template <class... Ts>
 void check_same_dtype(const char* op, const Tensor& first, const Ts&... others) {
-  check(is_floating(first.dtype()), op, ": needs floating-point tensors; got ", first.dtype(), in_module());
-  const auto one = [&](const Tensor& t) {
-    check(!t.defined() || t.dtype() == first.dtype(), op, ": all tensors must hold one type; got ", first.dtype(),
-          " and ", t.defined() ? t.dtype() : first.dtype(), in_module(), "; convert with to(x, dtype)");
+  check(is_floating(first.dtype()), op, ": needs floating-point tensors; got ", first.dtype(),
+        in_module());
+  [[maybe_unused]] const auto one = [&](const Tensor& t) {
+    check(!t.defined() || t.dtype() == first.dtype(), op, ": all tensors must hold one type; got ",
+          first.dtype(), " and ", t.defined() ? t.dtype() : first.dtype(), in_module(),
+          "; convert with to(x, dtype)");
   };
   (one(others), ...);
+}
+/// Error unless `dy` is there and has the shape and type of the output whose gradient it is.
+inline void check_upstream(const char* op, const Tensor& dy, const Shape& shape, DType dtype) {
+  check(dy.defined(), op, ": the gradient of the output is missing (undefined tensor)",
+        in_module());
+  check(dy.shape() == shape, op, ": the gradient of the output must have the output's shape ",
+        shape, "; got ", dy.shape(), in_module());
+  check(dy.dtype() == dtype, op, ": the gradient of the output must hold the output's type ", dtype,
+        "; got ", dy.dtype(), in_module());
 }
 inline void check_defined(const char* op, const char* what, const Tensor& t) {
   check(t.defined(), op, ": ", what, " is missing (undefined tensor)", in_module());

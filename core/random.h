@@ -34,8 +34,8 @@ constexpr double to_uniform(uint32_t high, uint32_t low) {
   return static_cast<double>(((uint64_t{high} << 32) | low) >> 11) * 0x1p-53;
 }
 
-/// Hands out streams: each use of randomness takes the next one. Its whole state is two numbers, which
-/// a checkpoint saves.
+/// Hands out streams: each use of randomness takes the next one. Its whole state is two numbers,
+/// which a checkpoint saves.
 class Generator {
  public:
   explicit Generator(uint64_t seed = 1) : seed_(seed) {}

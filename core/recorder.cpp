@@ -1,34 +1,64 @@
 #include "core/recorder.h"
 
+#include <functional>
 #include <map>
-#include <unordered_set>
+#include <mutex>
+#include <set>
+#include <tuple>
 
 namespace tally {
+namespace {
+
+// One layer below another. The name is compared as text: a caller may build it in a buffer.
+struct Step {
+  const char* outer;
+  int index;
+  std::string name;
+};
+struct StepView {
+  const char* outer;
+  int index;
+  std::string_view name;
+};
+struct StepOrder {
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
+  template <class A, class B>
+  bool operator()(const A& a, const B& b) const {
+    return std::forward_as_tuple(a.outer, a.index, std::string_view(a.name)) <
+           std::forward_as_tuple(b.outer, b.index, std::string_view(b.name));
+  }
+};
+
+}  // namespace
 
 std::string to_text(Phase phase) {
   return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "optimizer";
 }
 
-const char* intern(const std::string& text) {
-  thread_local std::unordered_set<std::string> texts;
-  return texts.insert(text).first->c_str();
+// Never destroyed: a ledger may outlive the thread, and static objects, that its paths came from.
+const char* intern(std::string_view text) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& texts = *new std::set<std::string, std::less<>>;
+  const std::lock_guard lock(mutex);
+  const auto it = texts.find(text);
+  return (it != texts.end() ? it : texts.emplace(text).first)->c_str();
 }
 
-// The path is built once for every (outer path, name, index): afterwards a scope is one map look-up.
+// The path is built once for every (outer path, index, name): afterwards a scope is one look-up.
 ModuleScope::ModuleScope(const char* name, int index) : outer_(recorder().module) {
-  thread_local std::map<std::pair<const void*, std::pair<const void*, int>>, const char*> paths;
-  const char*& path = paths[{outer_, {name, index}}];
-  if (!path) {
-    std::string text = *outer_ ? std::string(outer_) + "." + name : name;
-    if (index >= 0) text += "[" + std::to_string(index) + "]";
-    path = intern(text);
+  thread_local std::map<Step, const char*, StepOrder> paths;
+  const auto it = paths.find(StepView{outer_, index, name});
+  if (it != paths.end()) {
+    recorder().module = it->second;
+    return;
   }
-  recorder().module = path;
+  std::string text = *outer_ ? std::string(outer_) + "." + name : name;
+  if (index >= 0) text += "[" + std::to_string(index) + "]";
+  recorder().module = paths.emplace(Step{outer_, index, name}, intern(text)).first->second;
 }
 
-std::string in_module() {
-  const char* path = recorder().module;
-  return *path ? std::string(" in ") + path : std::string();
+std::string to_text(InModule layer) {
+  return *layer.path ? std::string(" in ") + layer.path : std::string();
 }
 
 }  // namespace tally

@@ -1,34 +1,37 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tally {
 
 class Ledger;
-class Storage;
-class Tape;
+
+/// What core sees of a tape (autograd/tape.h). A tensor carries the number of the tape that
+/// recorded it; numbers are never used again.
+struct TapeNumber {
+  uint32_t number = 0;
+};
 
 enum class Phase : unsigned char { forward, backward, optimizer };
 std::string to_text(Phase phase);
 
 /// What listens on this thread: the only thread-local state of the library.
 struct Recorder {
-  Tape* tape = nullptr;        // records calls of apply<Op>; null while an op runs its parts
-  uint32_t tape_number = 0;    // of `tape`: tensors know the tape that recorded them by it
+  TapeNumber* tape = nullptr;  // records calls of apply<Op>; null while an op runs its parts
   Ledger* ledger = nullptr;    // lists every call
   Phase phase = Phase::forward;
-  const char* module = "";     // path of the layer at work, interned
+  const char* module = "";  // path of the layer at work, interned
   const char* last_call = "nothing";
   const char* provider = nullptr;  // set by a kernel that has several implementations
-  int pending = 0;             // storages about to be written by the call that is being put together
-  Storage* written[16] = {};
 };
 inline Recorder& recorder() {
   thread_local constinit Recorder r;
   return r;
 }
 
-/// Names the layer at work while in scope: `decoder.blocks[3].attention`. Free when nothing listens.
+/// Names the layer at work while in scope: `decoder.blocks[3].attention`. Free when nothing
+/// listens.
 class ModuleScope {
  public:
   explicit ModuleScope(const char* name, int index = -1);
@@ -39,10 +42,15 @@ class ModuleScope {
  private:
   const char* outer_;
 };
-/// The layer at work for an error text: " in decoder.blocks[3]" or nothing.
-std::string in_module();
-/// A text kept for the life of the thread: equal texts give equal pointers.
-const char* intern(const std::string& text);
+/// The layer at work as a part of an error text: " in decoder.blocks[3]" or nothing. Costs nothing
+/// until the text is built.
+struct InModule {
+  const char* path;
+};
+inline InModule in_module() { return {recorder().module}; }
+std::string to_text(InModule layer);
+/// A text kept for the life of the program: equal texts give equal pointers, on every thread.
+const char* intern(std::string_view text);
 
 /// Sets the phase while in scope.
 class PhaseScope {
@@ -65,7 +73,7 @@ class PauseTape {
   PauseTape& operator=(const PauseTape&) = delete;
 
  private:
-  Tape* outer_;
+  TapeNumber* outer_;
 };
 
 }  // namespace tally

@@ -32,8 +32,10 @@ void check_sizes(const Shape& sizes, size_t element_size) {
   bool empty = false, fits = true;
   for (int i = 0; i < sizes.ndim(); ++i) {
     check(sizes[i] >= 0, "shape: sizes must not be negative; got ", sizes);
-    if (sizes[i] == 0) empty = true;
-    else fits = fits && !__builtin_mul_overflow(n, sizes[i], &n);
+    if (sizes[i] == 0)
+      empty = true;
+    else
+      fits = fits && !__builtin_mul_overflow(n, sizes[i], &n);
   }
   check(empty || (fits && n <= (int64_t{1} << 56)), "shape: ", sizes,
         " needs more bytes than any machine has; check the sizes");
@@ -45,8 +47,9 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
   Shape out = a.ndim() >= b.ndim() ? a : b;
   for (int i = 1; i <= n; ++i) {
     const int64_t x = i <= a.ndim() ? a[-i] : 1, y = i <= b.ndim() ? b[-i] : 1;
-    check(x == y || x == 1 || y == 1, op, ": shapes must be equal or 1 on each axis counted from the last; got ",
-          a, " and ", b, "; reshape one of them");
+    check(x == y || x == 1 || y == 1, op,
+          ": shapes must be equal or 1 on each axis counted from the last; got ", a, " and ", b,
+          "; reshape one of them");
     out[-i] = x == 1 ? y : x;
   }
   return out;

@@ -60,7 +60,8 @@ inline std::string to_text(const Shape& s) { return s.to_text(); }
 Shape contiguous_strides(const Shape& sizes);
 /// Throws Error unless every size is >= 0 and the number of bytes fits.
 void check_sizes(const Shape& sizes, size_t element_size);
-/// The shape that both broadcast to by NumPy's rule; Error that names `op` and both where none does.
+/// The shape that both broadcast to by NumPy's rule; Error that names `op` and both where none
+/// does.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
 }  // namespace tally

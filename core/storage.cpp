@@ -1,21 +1,17 @@
 #include "core/storage.h"
 
-#include <new>
-#include <vector>
+#include "core/recycle.h"
 
 namespace tally {
 namespace {
 
-// Headers are recycled: an op allocates two or three of them and should not meet malloc.
-struct HeaderPool {
-  std::vector<void*> free;
-  ~HeaderPool() {
-    for (void* p : free) ::operator delete(p);
-  }
-};
-HeaderPool& header_pool() {
-  thread_local HeaderPool pool;
-  return pool;
+thread_local constinit FreeList<sizeof(Storage)> t_headers;
+
+void drain_at_exit() {
+  struct Drain {
+    ~Drain() { t_headers.drain(); }
+  };
+  thread_local const Drain drain;
 }
 
 }  // namespace
@@ -27,12 +23,13 @@ Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
 }
 
 Storage* Storage::create(Device device, size_t bytes) {
-  auto& free = header_pool().free;
-  if (free.empty()) return new Storage(device, bytes);
-  void* place = free.back();
-  Storage* s = new (place) Storage(device, bytes);
-  free.pop_back();
-  return s;
+  void* place = t_headers.take();
+  try {
+    return new (place) Storage(device, bytes);
+  } catch (...) {
+    t_headers.give(place, drain_at_exit);
+    throw;
+  }
 }
 
 void Storage::destroy() {
@@ -40,9 +37,7 @@ void Storage::destroy() {
   b.release(data_, bytes_);
   b.uncount(bytes_);
   this->~Storage();
-  auto& free = header_pool().free;
-  if (free.size() < 256) free.push_back(this);
-  else ::operator delete(this);
+  t_headers.give(this, drain_at_exit);
 }
 
 }  // namespace tally

@@ -8,14 +8,16 @@
 namespace tally {
 
 /// Bytes on one device, counted live and at their peak, given back when the last tensor lets go.
-/// `version` grows with every write, so that a backward pass sees when a tensor it saved was changed.
+/// `version` grows with every write, so that a backward pass sees when a tensor it saved was
+/// changed.
 class Storage {
  public:
   /// One reference, owned by the caller.
   static Storage* create(Device device, size_t bytes);
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+    // The only owner need not pay for an atomic subtraction: nobody else can add a reference.
+    if (references() == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
   }
   int32_t references() const { return references_.load(std::memory_order_acquire); }
 
@@ -26,8 +28,11 @@ class Storage {
   uint32_t version() const { return version_; }
   /// Name of the call that wrote last, for messages.
   const char* writer() const { return writer_; }
-  void note_write() { ++version_; }
-  void set_writer(const char* call) { writer_ = call; }
+  /// `call` is about to write; the text must live as long as the program.
+  void note_write(const char* call) {
+    ++version_;
+    writer_ = call;
+  }
 
  private:
   Storage(Device device, size_t bytes);

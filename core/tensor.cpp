@@ -1,51 +1,41 @@
 #include "core/tensor.h"
 
-#include <cstring>
-#include <memory>
-#include <vector>
+#include <algorithm>
+#include <array>
+#include <cstddef>
 
 #include "core/recorder.h"
+#include "core/recycle.h"
 
 namespace tally {
 namespace {
 
-struct ImplPool {
-  std::vector<Tensor::Impl*> free;
-  ~ImplPool() {
-    for (Tensor::Impl* p : free) delete p;
-  }
-};
-ImplPool& impl_pool() {
-  thread_local ImplPool pool;
-  return pool;
-}
+thread_local constinit FreeList<sizeof(Tensor::Impl)> t_headers;
 
-Tensor::Impl* new_impl() {
-  auto& free = impl_pool().free;
-  if (free.empty()) return new Tensor::Impl;
-  Tensor::Impl* p = free.back();
-  free.pop_back();
-  p->references.store(1, std::memory_order_relaxed);
-  p->requires_grad = false;
-  p->slot = -1;
-  p->tape = 0;
-  return p;
+void drain_at_exit() {
+  struct Drain {
+    ~Drain() { t_headers.drain(); }
+  };
+  thread_local const Drain drain;
 }
 
 // A view made behind the tape's back would lose the gradient in silence.
 void check_not_recorded(const Tensor& t, const char* what) {
   const Recorder& r = recorder();
+  const Tensor::Impl& i = t.checked();
   if (!r.tape) return;
-  const Tensor::Impl& i = *t.impl();
-  check(!i.requires_grad && !(i.tape == r.tape_number && i.slot >= 0), what, ": this tensor ", i.sizes,
-        " is recorded by a tape, and a view of it made by a member function would lose its gradient; "
-        "use tally::", what, "(x, ...), or x.detach() for the values alone");
+  check(
+      !i.requires_grad && !(i.tape == r.tape->number && i.slot >= 0), what, ": this tensor ",
+      i.sizes,
+      " is recorded by a tape, and a view of it made by a member function would lose its gradient; "
+      "use tally::",
+      what, "(x, ...), or x.detach() for the values alone");
 }
 
 int checked_axis(const Tensor& t, int axis, const char* what) {
   const int n = t.ndim();
-  check(axis >= -n && axis < n, what, ": axis must be in -", n, "..", n - 1, " for a tensor of shape ", t.shape(),
-        "; got ", axis);
+  check(axis >= -n && axis < n, what, ": axis must be in -", n, "..", n - 1,
+        " for a tensor of shape ", t.shape(), "; got ", axis);
   return axis < 0 ? axis + n : axis;
 }
 
@@ -58,27 +48,31 @@ Shape resolve(const Tensor& t, Shape s) {
       continue;
     }
     check(s[i] >= 0, "reshape: sizes must be 0 or more, or one of them -1; got ", s);
-    check(!__builtin_mul_overflow(known, s[i], &known), "reshape: ", s, " has more elements than fit 64 bits");
+    check(!__builtin_mul_overflow(known, s[i], &known), "reshape: ", s,
+          " has more elements than fit 64 bits");
   }
   if (unknown >= 0) {
     check(known != 0, "reshape: -1 is ambiguous beside a size of 0; from ", t.shape(), " to ", s);
-    check(t.numel() % known == 0, "reshape: ", t.numel(), " elements of ", t.shape(), " do not divide by ", known,
-          "; asked for ", s);
+    check(t.numel() % known == 0, "reshape: ", t.numel(), " elements of ", t.shape(),
+          " do not divide by ", known, "; asked for ", s);
     s[static_cast<int>(unknown)] = t.numel() / known;
   }
-  check(s.numel() == t.numel(), "reshape: the number of elements must stay; from ", t.shape(), " to ", s);
+  check_sizes(s, size_of(t.dtype()));
+  check(s.numel() == t.numel(), "reshape: the number of elements must stay; from ", t.shape(),
+        " to ", s);
   return s;
 }
 
-// Strides of `t` seen as `s`, if no copy is needed: runs of axes that are dense together are matched
-// from the last to the first.
+// Strides of `t` seen as `s`, if no copy is needed: runs of axes that are dense together are
+// matched from the last to the first.
 bool view_strides(const Tensor& t, const Shape& s, Shape& strides) {
   if (t.numel() == 0) {
     strides = contiguous_strides(s);
     return true;
   }
   int from = t.ndim() - 1;
-  int64_t run = 1, step = 1;  // elements of the current run not yet covered, stride of its last axis
+  int64_t run = 1,
+          step = 1;  // elements of the current run not yet covered, stride of its last axis
   bool open = false;
   for (int to = s.ndim() - 1; to >= 0; --to) {
     if (s[to] == 1) {
@@ -108,36 +102,32 @@ bool view_strides(const Tensor& t, const Shape& s, Shape& strides) {
 }  // namespace
 
 void Tensor::release() {
-  if (!impl_ || impl_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!impl_) return;
+  // The only owner need not pay for an atomic subtraction: nobody else can add a reference.
+  const bool alone = impl_->references.load(std::memory_order_acquire) == 1;
+  if (!alone && impl_->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   impl_->storage->release();
-  impl_->storage = nullptr;
-  impl_->grad = Tensor();
-  auto& free = impl_pool().free;
-  if (free.size() < 1024) free.push_back(impl_);
-  else delete impl_;
+  impl_->~Impl();
+  t_headers.give(impl_, drain_at_exit);
+}
+
+void Tensor::undefined() {
+  fail("tensor: an undefined tensor has no shape, type or values", in_module(),
+       "; it stands for an absent input or gradient: ask defined() first");
 }
 
 Tensor make_view(const Tensor& base, const Shape& sizes, const Shape& strides, int64_t offset) {
+  auto* p =
+      new (t_headers.take()) Tensor::Impl(base.storage(), sizes, strides, offset, base.dtype());
   base.storage().retain();
-  Tensor::Impl* p = new_impl();
-  p->storage = &base.storage();
-  p->sizes = sizes;
-  p->strides = strides;
-  p->offset = offset;
-  p->dtype = base.dtype();
   return Tensor(p);
 }
 
 Tensor empty(const Shape& shape, DType dtype, Device device) {
   check_sizes(shape, size_of(dtype));
   Storage* storage = Storage::create(device, static_cast<size_t>(shape.numel()) * size_of(dtype));
-  Tensor::Impl* p = new_impl();
-  p->storage = storage;
-  p->sizes = shape;
-  p->strides = contiguous_strides(shape);
-  p->offset = 0;
-  p->dtype = dtype;
-  return Tensor(p);
+  return Tensor(new (t_headers.take())
+                    Tensor::Impl(*storage, shape, contiguous_strides(shape), 0, dtype));
 }
 
 Tensor empty_like(const Tensor& t) { return empty(t.shape(), t.dtype(), t.device()); }
@@ -145,8 +135,7 @@ Tensor empty_like(const Tensor& t) { return empty(t.shape(), t.dtype(), t.device
 Tensor zeros(const Shape& shape, DType dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
   if (!backend(device).is_meta()) backend(device).zero(t.data(), t.nbytes());
-  t.storage().note_write();
-  t.storage().set_writer("zeros");
+  t.storage().note_write("zeros");
   return t;
 }
 
@@ -154,38 +143,56 @@ Tensor full(const Shape& shape, double value, DType dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
   const auto fill = [&]<class T>(T v) {
     if (backend(device).is_meta()) return;
-    const std::vector<T> values(static_cast<size_t>(t.numel()), v);
-    backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
+    std::array<T, 256> values;  // copied piece by piece: no second tensor in host memory
+    values.fill(v);
+    auto* to = static_cast<std::byte*>(t.data());
+    for (size_t left = t.nbytes(), bytes = 0; left > 0; left -= bytes, to += bytes) {
+      bytes = std::min(left, sizeof(values));
+      backend(device).copy_from_host(to, values.data(), bytes);
+    }
   };
   switch (dtype) {
-    case DType::f32: fill(static_cast<float>(value)); break;
-    case DType::f64: fill(value); break;
-    case DType::bf16: fill(bf16(static_cast<float>(value))); break;
-    case DType::f16: fill(f16(static_cast<float>(value))); break;
-    case DType::i64: fill(static_cast<int64_t>(value)); break;
-    case DType::u8: fill(static_cast<uint8_t>(value)); break;
-    default: fail("full: not for the proof types; got ", dtype);
+    case DType::f32:
+      fill(static_cast<float>(value));
+      break;
+    case DType::f64:
+      fill(value);
+      break;
+    case DType::bf16:
+      fill(bf16(static_cast<float>(value)));
+      break;
+    case DType::f16:
+      fill(f16(static_cast<float>(value)));
+      break;
+    case DType::i64:
+      fill(static_cast<int64_t>(value));
+      break;
+    case DType::u8:
+      fill(static_cast<uint8_t>(value));
+      break;
+    default:
+      fail("full: not for the proof types; got ", dtype);
   }
-  t.storage().note_write();
-  t.storage().set_writer("full");
+  t.storage().note_write("full");
   return t;
 }
 
 template <class T>
 Tensor from_host(std::span<const T> values, const Shape& shape, Device device) {
   Tensor t = empty(shape, dtype_of<T>, device);
-  check(static_cast<int64_t>(values.size()) == t.numel(), "from_host: ", shape, " needs ", t.numel(),
-        " values; got ", values.size());
-  if (!backend(device).is_meta()) backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
-  t.storage().note_write();
-  t.storage().set_writer("from_host");
+  check(static_cast<int64_t>(values.size()) == t.numel(), "from_host: ", shape, " needs ",
+        t.numel(), " values; got ", values.size());
+  if (!backend(device).is_meta())
+    backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
+  t.storage().note_write("from_host");
   return t;
 }
 
 template <class T>
 std::vector<T> to_host(const Tensor& t) {
   check(t.defined(), "to_host: the tensor is undefined");
-  check(t.dtype() == dtype_of<T>, "to_host: the tensor holds ", t.dtype(), ", asked for ", dtype_of<T>);
+  check(t.dtype() == dtype_of<T>, "to_host: the tensor holds ", t.dtype(), ", asked for ",
+        dtype_of<T>);
   check(t.is_contiguous(), "to_host: the tensor must be contiguous; call contiguous(x) first");
   check(!backend(t.device()).is_meta(), "to_host: a tensor on meta has a shape and no values");
   std::vector<T> values(static_cast<size_t>(t.numel()));
@@ -209,9 +216,9 @@ template std::vector<uint8_t> to_host(const Tensor&);
 int64_t Tensor::size(int axis) const { return shape()[checked_axis(*this, axis, "size")]; }
 
 bool Tensor::is_contiguous() const {
+  if (numel() == 0) return true;
   int64_t step = 1;
   for (int i = ndim() - 1; i >= 0; --i) {
-    if (shape()[i] == 0) return true;
     if (shape()[i] != 1 && strides()[i] != step) return false;
     step *= shape()[i];
   }
@@ -229,7 +236,8 @@ Tensor Tensor::reshape(const Shape& asked) const {
 
 Tensor Tensor::transpose(int axis_a, int axis_b) const {
   check_not_recorded(*this, "transpose");
-  const int a = checked_axis(*this, axis_a, "transpose"), b = checked_axis(*this, axis_b, "transpose");
+  const int a = checked_axis(*this, axis_a, "transpose"),
+            b = checked_axis(*this, axis_b, "transpose");
   Shape sizes = shape(), s = strides();
   std::swap(sizes[a], sizes[b]);
   std::swap(s[a], s[b]);
@@ -241,12 +249,13 @@ Tensor Tensor::narrow(int axis, int64_t start, int64_t length, int64_t step) con
   const int a = checked_axis(*this, axis, "narrow");
   const int64_t n = shape()[a];
   check(step >= 1, "narrow: step must be 1 or more; got ", step);
-  check(start >= 0 && length >= 0 && start <= n && (length == 0 || (length - 1) <= (n - 1 - start) / step),
-        "narrow: elements ", start, " to ", start, " + (", length, " - 1) * ", step, " must lie in axis ", a, " of ", shape());
+  const bool inside = length == 0 ? start <= n : start < n && length - 1 <= (n - 1 - start) / step;
+  check(start >= 0 && length >= 0 && inside, "narrow: elements ", start, " to ", start, " + (",
+        length, " - 1) * ", step, " must lie in axis ", a, " of ", shape());
   Shape sizes = shape(), s = strides();
   sizes[a] = length;
   const int64_t moved = length ? start * s[a] : 0;
-  s[a] *= step;
+  if (length > 1) s[a] *= step;
   return make_view(*this, sizes, s, offset() + moved);
 }
 
@@ -256,7 +265,8 @@ Tensor Tensor::expand(const Shape& asked) const {
   Shape s = asked;
   for (int i = 1; i <= asked.ndim(); ++i) {
     const int64_t have = i <= ndim() ? shape()[-i] : 1;
-    check(asked[-i] == have || have == 1, "expand: only axes of size 1 repeat; from ", shape(), " to ", asked);
+    check(asked[-i] == have || have == 1, "expand: only axes of size 1 repeat; from ", shape(),
+          " to ", asked);
     s[-i] = have == asked[-i] && i <= ndim() ? strides()[-i] : 0;
   }
   check_sizes(asked, size_of(dtype()));
@@ -267,27 +277,39 @@ Tensor Tensor::detach() const { return make_view(*this, shape(), strides(), offs
 
 Tensor& Tensor::requires_grad_(bool on) {
   check(defined(), "requires_grad_: the tensor is undefined");
-  check(!on || is_floating(dtype()), "requires_grad_: only floating-point tensors have gradients; this one holds ", dtype());
+  check(!on || is_floating(dtype()),
+        "requires_grad_: only floating-point tensors have gradients; this one holds ", dtype());
+  const Recorder& r = recorder();
+  const bool computed = r.tape && impl_->tape == r.tape->number && !impl_->requires_grad;
+  check(!on || !computed, "requires_grad_: this tensor ", shape(),
+        " was computed on the open tape, and only leaves keep a gradient; use detach() to make a "
+        "leaf of its values");
   impl_->requires_grad = on;
   return *this;
 }
 
-Tensor Tensor::grad() const { return impl_->grad; }
+Tensor Tensor::grad() const { return checked().grad; }
 
 void Tensor::set_grad(Tensor gradient) {
-  check(!gradient.defined() || gradient.shape() == shape(), "set_grad: the gradient must have the tensor's shape ", shape(),
-        "; got ", gradient.defined() ? gradient.shape() : Shape{});
+  check(!gradient.defined() || gradient.shape() == shape(),
+        "set_grad: the gradient must have the tensor's shape ", shape(), "; got ",
+        gradient.defined() ? gradient.shape() : Shape{});
+  check(!gradient.defined() || gradient.dtype() == dtype(),
+        "set_grad: the gradient must hold the tensor's type ", dtype(), "; got ",
+        gradient.defined() ? gradient.dtype() : dtype());
   impl_->grad = std::move(gradient);
 }
 
 bool Tensor::exclusively_owned() const {
-  return impl_ && impl_->references.load(std::memory_order_acquire) == 1 && storage().references() == 1;
+  return impl_ && impl_->references.load(std::memory_order_acquire) == 1 &&
+         storage().references() == 1;
 }
 
 void Tensor::check_host(DType wanted) const {
   check(defined(), "host: the tensor is undefined");
   check(dtype() == wanted, "host: the tensor holds ", dtype(), ", asked for ", wanted);
-  check(backend(device()).host_memory(), "host: the tensor is on ", device(), "; copy it with to_host<T>(x)");
+  check(backend(device()).host_memory(), "host: the tensor is on ", device(),
+        "; copy it with to_host<T>(x)");
   check(is_contiguous(), "host: the tensor must be contiguous; call contiguous(x) first");
 }
 
@@ -296,13 +318,20 @@ double Tensor::item() const {
         defined() ? shape() : Shape{0});
   const Tensor flat = detach().reshape({1});
   switch (dtype()) {
-    case DType::f32: return static_cast<double>(to_host<float>(flat)[0]);
-    case DType::f64: return to_host<double>(flat)[0];
-    case DType::bf16: return static_cast<double>(static_cast<float>(to_host<bf16>(flat)[0]));
-    case DType::f16: return static_cast<double>(static_cast<float>(to_host<f16>(flat)[0]));
-    case DType::i64: return static_cast<double>(to_host<int64_t>(flat)[0]);
-    case DType::u8: return static_cast<double>(to_host<uint8_t>(flat)[0]);
-    default: fail("item: not for the proof types; got ", dtype());
+    case DType::f32:
+      return static_cast<double>(to_host<float>(flat)[0]);
+    case DType::f64:
+      return to_host<double>(flat)[0];
+    case DType::bf16:
+      return static_cast<double>(static_cast<float>(to_host<bf16>(flat)[0]));
+    case DType::f16:
+      return static_cast<double>(static_cast<float>(to_host<f16>(flat)[0]));
+    case DType::i64:
+      return static_cast<double>(to_host<int64_t>(flat)[0]);
+    case DType::u8:
+      return static_cast<double>(to_host<uint8_t>(flat)[0]);
+    default:
+      fail("item: not for the proof types; got ", dtype());
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace tally {
 
-/// A counted handle (8 bytes) to a strided view of a storage. Copying it copies the handle, never the
-/// numbers. A default-made tensor is undefined: it stands for "absent" (no bias, no gradient).
+/// A counted handle (8 bytes) to a strided view of a storage. Copying it copies the handle, never
+/// the numbers. A default-made tensor is undefined: it stands for "absent" (no bias, no gradient).
 ///
 /// The members below make views of values only; on a tensor that a tape records they refuse, since
 /// its gradient would be lost: use the functions of autograd/functional.h there.
@@ -45,7 +45,8 @@ class Tensor {
   bool is_contiguous() const;
   Storage& storage() const;
 
-  /// The same elements in another shape; one size may be -1. Error where strides do not allow a view.
+  /// The same elements in another shape; one size may be -1. Error where strides do not allow a
+  /// view.
   Tensor reshape(const Shape& shape) const;
   Tensor transpose(int axis_a, int axis_b) const;
   /// Elements start, start + step, ... of an axis: `length` of them.
@@ -77,11 +78,19 @@ class Tensor {
   /// a gradient may then be added to in place.
   bool exclusively_owned() const;
   Impl* impl() const { return impl_; }
+  /// The same for a tensor that must be there: Error when it is undefined.
+  Impl& checked() const {
+    if (!impl_) [[unlikely]]
+      undefined();
+    return *impl_;
+  }
 
  private:
-  friend Tensor make_view(const Tensor& base, const Shape& sizes, const Shape& strides, int64_t offset);
+  friend Tensor make_view(const Tensor& base, const Shape& sizes, const Shape& strides,
+                          int64_t offset);
   friend Tensor empty(const Shape& shape, DType dtype, Device device);
   explicit Tensor(Impl* owned) : impl_(owned) {}
+  [[noreturn, gnu::cold]] static void undefined();
   void retain();
   void release();
   void check_host(DType wanted) const;
@@ -89,14 +98,16 @@ class Tensor {
 };
 
 struct Tensor::Impl {
-  Storage* storage = nullptr;
-  int64_t offset = 0;
+  Impl(Storage& owned, const Shape& shape, const Shape& steps, int64_t first, DType type)
+      : storage(&owned), offset(first), sizes(shape), strides(steps), dtype(type) {}
+  Storage* storage;
+  int64_t offset;
   Shape sizes, strides;
   std::atomic<int32_t> references{1};
-  DType dtype = DType::f32;
+  DType dtype;
   bool requires_grad = false;
-  int32_t slot = -1;        // place on the tape `tape`
-  uint32_t tape = 0;        // number of the tape that recorded this tensor, 0: none
+  int32_t slot = -1;  // place on the tape `tape`
+  uint32_t tape = 0;  // number of the tape that recorded this tensor, 0: none
   Tensor grad;
 };
 
@@ -116,16 +127,18 @@ Tensor from_host(std::initializer_list<T> values, const Shape& shape, Device dev
 template <class T>
 std::vector<T> to_host(const Tensor& t);
 
-inline const Shape& Tensor::shape() const { return impl_->sizes; }
-inline const Shape& Tensor::strides() const { return impl_->strides; }
-inline int64_t Tensor::offset() const { return impl_->offset; }
-inline DType Tensor::dtype() const { return impl_->dtype; }
-inline Storage& Tensor::storage() const { return *impl_->storage; }
-inline Device Tensor::device() const { return impl_->storage->device(); }
-inline bool Tensor::requires_grad() const { return impl_->requires_grad; }
+inline const Shape& Tensor::shape() const { return checked().sizes; }
+inline const Shape& Tensor::strides() const { return checked().strides; }
+inline int64_t Tensor::offset() const { return checked().offset; }
+inline DType Tensor::dtype() const { return checked().dtype; }
+inline Storage& Tensor::storage() const { return *checked().storage; }
+inline Device Tensor::device() const { return checked().storage->device(); }
+inline bool Tensor::requires_grad() const { return checked().requires_grad; }
 inline void* Tensor::data() const {
-  void* base = impl_->storage->data();
-  return base ? static_cast<char*>(base) + static_cast<size_t>(impl_->offset) * size_of(impl_->dtype) : nullptr;
+  void* base = checked().storage->data();
+  return base
+             ? static_cast<char*>(base) + static_cast<size_t>(impl_->offset) * size_of(impl_->dtype)
+             : nullptr;
 }
 inline void Tensor::retain() {
   if (impl_) impl_->references.fetch_add(1, std::memory_order_relaxed);

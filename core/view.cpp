@@ -14,8 +14,10 @@ int64_t collapsed_row_stride(const Shape& sizes, const Shape& strides) {
   for (int i = n - 2; i >= 0; --i) {
     if (sizes[i] == 0) return sizes[-1];
     if (sizes[i] == 1) continue;
-    if (row_stride < 0) row_stride = strides[i];
-    else if (strides[i] != expected) return -1;
+    if (row_stride < 0)
+      row_stride = strides[i];
+    else if (strides[i] != expected)
+      return -1;
     expected = strides[i] * sizes[i];
   }
   return row_stride < 0 ? sizes[-1] : row_stride;
@@ -36,6 +38,6 @@ View::View(const Tensor& t) {
 
 View::View(const SavedTensor& t) : View(t.get()) {}
 
-Out::Out(const GradTensor& t) : View(t.tensor()), accumulate(t.accumulates()) { note(t.tensor()); }
+Out::Out(const GradTensor& t) : Out(t.tensor()) { accumulate = t.accumulates(); }
 
 }  // namespace tally

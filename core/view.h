@@ -6,11 +6,13 @@
 namespace tally {
 
 /// How the counting scalar learns of accesses that a flag on the element cannot show: integer
-/// indices, and rows that are gathered or scattered (charged per index, repeats included). Only
+/// indices, masks, and rows that are gathered or scattered (charged per index, repeats included). Only
 /// autograd/proof/scalars.h specialises it.
 template <class T>
 struct Probe {
   static void index(const int64_t*) {}
+  static void wrote_index(const int64_t*) {}
+  static void flag(const uint8_t*) {}
   static void gather(const T*, int64_t) {}
   static void scatter(const T*, int64_t) {}
 };
@@ -27,14 +29,16 @@ struct View {
   Device device;
 
   View() = default;
-  View(const Tensor& t);       // NOLINT(google-explicit-constructor): a call is written from tensors
+  View(const Tensor& t);  // NOLINT(google-explicit-constructor): a call is written from tensors
   View(const SavedTensor& t);  // NOLINT(google-explicit-constructor)
 
   bool defined() const { return shape.ndim() > 0 || is_scalar; }
   int64_t numel() const { return defined() ? shape.numel() : 0; }
   int64_t cols() const { return shape.ndim() ? shape[-1] : 1; }
   int64_t rows() const { return cols() ? numel() / cols() : drop_last_numel(); }
-  double nbytes() const { return static_cast<double>(numel()) * static_cast<double>(size_of(dtype)); }
+  double nbytes() const {
+    return static_cast<double>(numel()) * static_cast<double>(size_of(dtype));
+  }
   bool is_rows() const { return row_stride >= 0; }
   /// True when the elements lie one after the other.
   bool is_dense() const { return is_rows() && (row_stride == cols() || rows() <= 1); }
@@ -66,6 +70,12 @@ struct In : View {
     Probe<T>::index(pointer<int64_t>() + i);
     return pointer<int64_t>()[i];
   }
+  /// Element i of a view of flags (u8, 1 = yes), counted from its first; T as above.
+  template <class T>
+  bool flag(int64_t i) const {
+    Probe<T>::flag(pointer<uint8_t>() + i);
+    return pointer<uint8_t>()[i] != 0;
+  }
   /// A row that is read because an index names it.
   template <class T>
   const T* gathered(int64_t i) const {
@@ -76,12 +86,16 @@ struct In : View {
 
 class GradTensor;
 
-/// Memory that a call writes, or adds to when `accumulate` is set. Making one counts as a write.
+/// Memory that a call writes, or adds to when `accumulate` is set. run() raises the version of its
+/// storage, so that a backward pass notices when something it saved was changed.
 struct Out : View {
   bool accumulate = false;
+  Storage* storage = nullptr;
+
   Out() = default;
-  Out(const Tensor& t) : View(t) { note(t); }  // NOLINT(google-explicit-constructor)
-  Out(const GradTensor& t);                    // NOLINT(google-explicit-constructor)
+  Out(const Tensor& t)  // NOLINT(google-explicit-constructor)
+      : View(t), storage(t.defined() ? &t.storage() : nullptr) {}
+  Out(const GradTensor& t);  // NOLINT(google-explicit-constructor)
 
   template <class T>
   T* row(int64_t i) const {
@@ -96,19 +110,17 @@ struct Out : View {
   void put(T& element, const acc_t<T>& value) const {
     element = accumulate ? T(acc_t<T>(element) + value) : T(value);
   }
+  /// Writes element i of a view of indices, T being the scalar of the loops.
+  template <class T>
+  void put_index(int64_t i, int64_t value) const {
+    Probe<T>::wrote_index(pointer<int64_t>() + i);
+    pointer<int64_t>()[i] = value;
+  }
   /// A row that is added to because an index names it.
   template <class T>
   T* scattered(int64_t i) const {
     Probe<T>::scatter(row<T>(i), cols());
     return row<T>(i);
-  }
-
- protected:
-  static void note(const Tensor& t) {
-    if (!t.defined()) return;
-    Recorder& r = recorder();
-    t.storage().note_write();
-    if (r.pending < 16) r.written[r.pending++] = &t.storage();
   }
 };
 
@@ -122,7 +134,8 @@ template <class... V>
 Cost reads(const V&... v) {
   return {0, (v.nbytes() + ... + 0.0), 0};
 }
-/// The same where the loops reach them only under a condition on shapes (no rows: no weight is read).
+/// The same where the loops reach them only under a condition on shapes (no rows: no weight is
+/// read).
 template <class... V>
 Cost reads_if(bool reached, const V&... v) {
   return reached ? reads(v...) : Cost{};

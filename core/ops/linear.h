@@ -29,7 +29,8 @@ struct Linear {
     double products() const { return 2.0 * x.rows() * w.rows() * w.cols(); }
     ModelFlops model_flops() const { return {products(), products()}; }
     Cost cost() const {
-      return flops(products() + (b.defined() ? y.numel() : 0)) + reads_if(y.numel() > 0, x, w, b) + writes(y);
+      return flops(products() + (b.defined() ? y.numel() : 0)) + reads_if(y.numel() > 0, x, w, b) +
+             writes(y);
     }
     template <class T>
     void reference() const {
@@ -53,12 +54,14 @@ struct Linear {
     auto views() const { return std::tie(dy, x, w, dx, dw, db); }
     DType dtype() const { return dy.dtype; }
     double products() const {
-      return 2.0 * dy.rows() * w.rows() * w.cols() * ((dx.defined() ? 1 : 0) + (dw.defined() ? 1 : 0));
+      return 2.0 * dy.rows() * w.rows() * w.cols() *
+             ((dx.defined() ? 1 : 0) + (dw.defined() ? 1 : 0));
     }
     ModelFlops model_flops() const { return {products(), products()}; }
     Cost cost() const {
-      return flops(products() + (db.defined() ? dy.numel() : 0)) + reads(dy) + reads_if(dw.defined(), x) +
-             reads_if(dx.defined() && dy.rows() > 0, w) + writes(dx, dw, db);
+      return flops(products() + (db.defined() ? dy.numel() : 0)) + reads(dy) +
+             reads_if(dw.defined(), x) + reads_if(dx.defined() && dy.rows() > 0, w) +
+             writes(dx, dw, db);
     }
     template <class T>
     void reference() const {
@@ -86,13 +89,15 @@ struct Linear {
     }
   };
 
-  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& b, const Attrs&, Saved* saved) {
+  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& b, const Attrs&,
+                        Saved* saved) {
     check_defined(name, "x", x);
     check_defined(name, "weight", w);
     check(w.ndim() == 2 && x.ndim() >= 1 && x.size(-1) == w.size(1),
-          "linear: weight must be (O, I) with I the last axis of x; x is ", x.shape(), ", weight is ", w.shape(),
-          in_module(), "; weights are stored (out, in)");
-    check(!b.defined() || b.shape() == Shape{w.size(0)}, "linear: bias must be (O) with O = ", w.size(0), "; got ",
+          "linear: weight must be (O, I) with I the last axis of x; x is ", x.shape(),
+          ", weight is ", w.shape(), in_module(), "; weights are stored (out, in)");
+    check(!b.defined() || b.shape() == Shape{w.size(0)},
+          "linear: bias must be (O) with O = ", w.size(0), "; got ",
           b.defined() ? b.shape() : Shape{}, in_module());
     check_same_dtype(name, x, w, b);
     Tensor y = empty(x.shape().with_last(w.size(0)), x.dtype(), x.device());
@@ -102,12 +107,9 @@ struct Linear {
   }
   static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
     const Tensor &x = s.x, &w = s.w;
+    check_upstream(name, dy, x.shape().with_last(w.size(0)), x.dtype());
     const GradTensor dx = into.at(0, x), dw = into.at(1, w);
-    GradTensor db;
-    if (s.bias && into.wants(2)) {
-      const Tensor& t = into.target[2];
-      db = t.defined() ? GradTensor(t, !into.overwrite[2]) : GradTensor(empty({w.size(0)}, w.dtype(), w.device()), false);
-    }
+    const GradTensor db = s.bias ? into.at(2, {w.size(0)}, w.dtype(), w.device()) : GradTensor();
     run(dy.device(), Backward{dy, x, w, dx, dw, db});
     return {dx, dw, db};
   }
