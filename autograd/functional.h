@@ -14,6 +14,17 @@ inline Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const
                         const Tensor& mask = {}) {
   return apply<ops::Attention>(options, q, k, v, mask);
 }
+/// Mean cross entropy of logits against targets, with the options' terms; one number in the type that
+/// logits accumulate in ((...) of them for Reduction::none). 0 where no target counts.
+///   logits (..., V)   targets (...) i64, each a class or options.ignore_index; Error for another
+inline Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const ops::LossOptions& options = {}) {
+  return apply<ops::CrossEntropy>(options, logits, targets)[0];
+}
+/// The same and, second, what was added up: see ops::LossStats. It has no gradient.
+inline std::array<Tensor, 2> cross_entropy_with_stats(const Tensor& logits, const Tensor& targets,
+                                                      const ops::LossOptions& options = {}) {
+  return apply<ops::CrossEntropy>(options, logits, targets);
+}
 /// Rows of a table by id, times `scale`.   ids (...) i64   weight (V, D)   y (..., D)
 /// Error for an id outside 0..V-1. The row `padding_id` gets no gradient (-1: none).
 inline Tensor embedding(const Tensor& ids, const Tensor& weight, double scale = 1, int64_t padding_id = -1) {
@@ -28,6 +39,18 @@ inline Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tenso
 /// y = x W^T + b.   x (..., I)   weight (O, I)   bias (O) or undefined   y (..., O)
 inline Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}) {
   return apply<ops::Linear>({}, x, weight, bias);
+}
+/// cross_entropy(linear(h, weight), targets, options) by blocks of rows: the logits never exist at once.
+///   h (..., D)   weight (V, D)   targets (...) i64   mean or sum
+inline Tensor linear_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor& targets,
+                                   const ops::LossOptions& options = {}) {
+  return apply<ops::LinearCrossEntropy>(options, h, weight, targets)[0];
+}
+/// The same and, second, what was added up: see ops::LossStats. It has no gradient.
+inline std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Tensor& weight,
+                                                             const Tensor& targets,
+                                                             const ops::LossOptions& options = {}) {
+  return apply<ops::LinearCrossEntropy>(options, h, weight, targets);
 }
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.   x (..., D)   weight (D) or undefined
 /// `unit_offset`: times 1 + weight. `round_before_weight`: LLaMA's rounding in bf16.

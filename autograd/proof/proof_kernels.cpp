@@ -34,10 +34,12 @@ Cost collect_flags(std::span<const View* const> views) {
     });
   }
   const Counts& c = counts();
-  const std::set<const int64_t*> indices(c.indices.begin(), c.indices.end());
+  const auto distinct = [](const auto& list) {
+    return static_cast<double>(std::set(list.begin(), list.end()).size());
+  };
   cost.flops = c.flops;
-  cost.bytes_read += c.gathered + c.scattered + static_cast<double>(indices.size()) * 8;
-  cost.bytes_written += c.scattered;
+  cost.bytes_read += c.gathered + c.scattered + distinct(c.indices) * 8 + distinct(c.flags);
+  cost.bytes_written += c.scattered + distinct(c.written_indices) * 8;
   return cost;
 }
 

@@ -36,6 +36,12 @@ SampleInput indices(const Shape& shape, std::vector<double> numbers) {
   return in;
 }
 
+SampleInput flags(const Shape& shape, std::vector<double> numbers) {
+  SampleInput in = indices(shape, std::move(numbers));
+  in.dtype = DType::u8;
+  return in;
+}
+
 SampleInput absent() {
   SampleInput in;
   in.present = in.differentiable = false;

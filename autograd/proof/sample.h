@@ -25,6 +25,8 @@ SampleInput values(const Shape& shape, std::vector<double> numbers);
 /// Integers in [0, limit).
 SampleInput indices(const Shape& shape, uint64_t seed, int64_t limit);
 SampleInput indices(const Shape& shape, std::vector<double> numbers);
+/// A mask: u8, 1 = yes.
+SampleInput flags(const Shape& shape, std::vector<double> numbers);
 /// An optional input that is not given.
 SampleInput absent();
 /// The same input, without a gradient.
@@ -63,6 +65,13 @@ template <size_t M>
 std::vector<Tensor> as_list(const std::array<Tensor, M>& t) {
   return {t.begin(), t.end()};
 }
+// The outputs of op O that have a gradient: all, unless it says how many come before its statistics.
+template <class O, class Y>
+std::vector<Tensor> outputs(const Y& y) {
+  std::vector<Tensor> list = as_list(y);
+  if constexpr (requires { O::differentiable_outputs; }) list.resize(O::differentiable_outputs);
+  return list;
+}
 template <class O, size_t... I>
 Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector<SampleInput> inputs, std::index_sequence<I...>) {
   using Tensors = Sample::Tensors;
@@ -70,13 +79,13 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector
   s.op = O::name;
   s.name = std::move(name);
   s.inputs = std::move(inputs);
-  s.apply = [attrs](const Tensors& in) { return as_list(tally::apply<O>(attrs, in[I]...)); };
+  s.apply = [attrs](const Tensors& in) { return outputs<O>(tally::apply<O>(attrs, in[I]...)); };
   if constexpr (HasBackward<O, std::conditional_t<I == I, Tensor, void>...>) {
     s.by_hand = [attrs](const Tensors& in) {
       auto saved = std::make_shared<typename O::Saved>();
       Sample::Explicit e;
       const auto y = O::forward(in[I]..., attrs, saved.get());
-      e.outputs = as_list(y);
+      e.outputs = outputs<O>(y);
       e.backward = [saved](const Tensors& dy, const Tensors& targets) {
         Into<sizeof...(I)> into;
         for (size_t i = 0; i < targets.size(); ++i) into.target[i] = targets[i];
@@ -84,7 +93,7 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector
           return as_list(O::backward(dy[0], std::move(*saved), into));
         } else {
           std::decay_t<decltype(y)> d;
-          for (size_t i = 0; i < d.size(); ++i) d[i] = dy[i];
+          for (size_t i = 0; i < dy.size(); ++i) d[i] = dy[i];
           return as_list(O::backward(d, std::move(*saved), into));
         }
       };

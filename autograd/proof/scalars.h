@@ -57,7 +57,8 @@ inline bool isfinite(Dual a) { return std::isfinite(a.v); }
 struct Counts {
   double flops = 0;
   double gathered = 0, scattered = 0;  // bytes in rows that an index named
-  std::vector<const int64_t*> indices;
+  std::vector<const int64_t*> indices, written_indices;
+  std::vector<const uint8_t*> flags;
 };
 inline Counts& counts() {
   thread_local Counts c;
@@ -132,6 +133,8 @@ template <class T>
   requires std::is_same_v<T, Counted> || std::is_same_v<T, CountedHalf>
 struct Probe<T> {
   static void index(const int64_t* p) { counts().indices.push_back(p); }
+  static void wrote_index(const int64_t* p) { counts().written_indices.push_back(p); }
+  static void flag(const uint8_t* p) { counts().flags.push_back(p); }
   static void gather(const T* row, int64_t cols) {
     counts().gathered += static_cast<double>(cols) * sizeof(T);
     for (int64_t i = 0; i < cols; ++i) row[i].charged = true;

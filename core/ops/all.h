@@ -2,6 +2,7 @@
 // Every op of core, and the one list of their calls.
 #include "core/ops/accumulate.h"
 #include "core/ops/attention/attention.h"
+#include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
@@ -9,6 +10,7 @@
 #include "core/ops/layer_norm.h"
 #include "core/ops/layout.h"
 #include "core/ops/linear.h"
+#include "core/ops/linear_cross_entropy.h"
 #include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
@@ -28,6 +30,7 @@ using AllCalls = TypeList<
     ops::Clamp::Forward, ops::Clamp::Backward,
     ops::Copy::Call,
     ops::Cos::Forward, ops::Cos::Backward,
+    ops::CrossEntropy::Forward, ops::CrossEntropy::Backward,
     ops::CumSum::Call,
     ops::Div::Forward, ops::Div::Backward,
     ops::Embedding::Forward, ops::Embedding::Backward,
@@ -35,6 +38,7 @@ using AllCalls = TypeList<
     ops::Exp::Forward, ops::Exp::Backward,
     ops::LayerNorm::Forward, ops::LayerNorm::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
+    ops::LinearCrossEntropy::Forward, ops::LinearCrossEntropy::Backward,
     ops::Log::Forward, ops::Log::Backward,
     ops::LogSumExp::Forward, ops::LogSumExp::Backward,
     ops::Maximum::Forward, ops::Maximum::Backward,

@@ -1,0 +1,41 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/cross_entropy.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> cross_entropy() {
+  using O = ops::CrossEntropy;
+  O::Attrs mean, sum, none, all, shared;
+  sum.reduction = ops::Reduction::sum;
+  none.reduction = ops::Reduction::none;
+  none.label_smoothing = 0.1;
+  all.label_smoothing = 0.3;
+  all.z_loss = 0.01;
+  all.soft_cap = 2;
+  all.ignore_index = 2;
+  shared.normalizer = 11;
+  shared.z_loss = 1e-4;
+  return {
+      sample<O>("mean of 4 rows of 5", mean, {normal({4, 5}, 1), indices({4}, 2, 5)}),
+      sample<O>("sum over a batch of 2 x 3 rows", sum,
+                {normal({2, 3, 4}, 3), indices({2, 3}, 4, 4)}),
+      sample<O>("a loss a row, smoothed", none, {normal({2, 3, 4}, 5), indices({2, 3}, 6, 4)}),
+      sample<O>("smoothing, z-loss and soft cap, a class that is ignored", all,
+                {normal({4, 5}, 7, 2), indices({4}, {0, 2, 4, 1})})
+          .bounded(),
+      sample<O>("smoothing, z-loss and soft cap", all,
+                {normal({3, 5}, 8, 2), indices({3}, {0, 4, 1})}),
+      sample<O>("a share of a larger mean", shared, {normal({3, 6}, 9), indices({3}, {0, 5, 2})}),
+      sample<O>("nothing counts", mean, {normal({2, 3}, 10), indices({2}, {-100, -100})}).bounded(),
+      sample<O>("no rows", mean, {normal({0, 5}, 11), indices({0}, std::vector<double>{})}),
+      sample<O>("one class", mean, {normal({2, 1}, 12), indices({2}, {0, 0})}),
+      sample<O>("logits in the thousands", sum,
+                {values({3, 3}, {1000, 0, -1000, 1000, 0, -1000, 1e4, 9999, -1e4}),
+                 indices({3}, {0, 2, 1})})
+          .not_smooth(),
+      sample<O>("wide rows", mean, {normal({3, 131}, 13), indices({3}, 14, 131)}),
+  };
+}
+
+}  // namespace tally::samples
