@@ -1,0 +1,10 @@
+#pragma once
+#include "autograd/proof/sample.h"
+
+namespace tally::nn {
+
+/// Samples of every layer of nn, for the proofs: explicit forward and backward, and the composition
+/// of plain ops on the tape that the layer must equal.
+std::vector<Sample> layer_samples();
+
+}  // namespace tally::nn
