@@ -1,9 +1,10 @@
 #include "backends/cpu/kernels.h"
 
-#include "core/ops/all.h"
-
 namespace tally::cpu {
 
-void register_kernels() {}
+void register_kernels() {
+  register_linear();
+  register_norms();
+}
 
 }  // namespace tally::cpu

@@ -5,4 +5,8 @@ namespace tally::cpu {
 /// Fills the kernel table of the cpu device: one line a kernel.
 void register_kernels();
 
+// Its parts, each beside the kernels that it registers.
+void register_linear();
+void register_norms();
+
 }  // namespace tally::cpu

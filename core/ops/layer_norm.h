@@ -74,8 +74,12 @@ struct LayerNorm {
     In dy, x, w, m, r;
     Out dx, dw, db;
     bool unit_offset;
+    std::byte* scratch = nullptr;
     auto views() const { return std::tie(dy, x, w, m, r, dx, dw, db); }
     DType dtype() const { return x.dtype; }
+    size_t workspace() const {
+      return static_cast<size_t>(kNormPieces * (dw.numel() + db.numel())) * size_of(acc_dtype(x.dtype));
+    }
     bool needs_n() const { return dx.defined() || dw.defined(); }
     Cost cost() const {
       const double n = x.rows(), d = x.cols();

@@ -5,6 +5,10 @@
 
 namespace tally::ops {
 
+/// Into so many pieces a backend may cut the rows of a normalization's backward pass: each sums its
+/// part of the weight's gradient into a line of the call's scratch, and the lines are added in order.
+inline constexpr int64_t kNormPieces = 16;
+
 // RMSNorm. Zhang & Sennrich 2019, arXiv:1910.07467, eq. 4. Lecture claims L12-L17.
 //
 //   forward    y[i,d]  = n[i,d] w[d],   n[i,d] = x[i,d] r[i],   r[i] = 1 / sqrt(mean_d(x[i,d]^2) + eps)
@@ -74,8 +78,10 @@ struct RMSNorm {
     In dy, x, w, r;
     Out dx, dw;
     bool unit_offset;
+    std::byte* scratch = nullptr;
     auto views() const { return std::tie(dy, x, w, r, dx, dw); }
     DType dtype() const { return x.dtype; }
+    size_t workspace() const { return static_cast<size_t>(kNormPieces * dw.numel()) * size_of(acc_dtype(x.dtype)); }
     Cost cost() const {
       const double n = x.rows(), d = x.cols();
       const double for_dx = dx.defined() ? n * ((7 + 2 * gain_flops(w, unit_offset)) * d + 1) : 0;

@@ -1,0 +1,65 @@
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernels.h"
+#include "core/ops/linear.h"
+#include "core/parallel.h"
+
+namespace tally::cpu {
+namespace {
+
+// Sums over the rows, in their order; columns are shared out.
+void column_sums(const In& x, const Out& out, float) {
+  parallel_for(x.cols(), 64, [&](int64_t begin, int64_t end) {
+    isa().column_sums(x.rows(), end - begin, x.pointer<float>() + begin, x.row_stride, out.pointer<float>() + begin, out.accumulate);
+  });
+}
+void column_sums(const In& x, const Out& out, double) {
+  parallel_for(x.cols(), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < x.rows(); ++i) sum += x.row<double>(i)[j];
+      out.put(out.at<double>(j), sum);
+    }
+  });
+}
+
+template <class T>
+void linear_forward(const ops::Linear::Forward& c) {
+  Gemm<T> g;
+  g.trans_b = true;
+  g.m = c.y.rows(), g.n = c.w.rows(), g.k = c.w.cols();
+  g.a = c.x.pointer<T>(), g.lda = c.x.row_stride;
+  g.b = c.w.pointer<T>(), g.ldb = c.w.row_stride;
+  g.beta = c.y.accumulate ? T(1) : T(0);
+  g.c = c.y.pointer<T>(), g.ldc = c.y.row_stride;
+  g.bias = c.b.pointer<T>();
+  gemm(g);
+  recorder().provider = gemm_provider_name();
+}
+
+template <class T>
+void linear_backward(const ops::Linear::Backward& c) {
+  const int64_t rows = c.dy.rows(), out = c.w.rows(), in = c.w.cols();
+  if (c.dx.defined()) {
+    gemm(false, false, rows, in, out, c.dy.pointer<T>(), c.dy.row_stride, c.w.pointer<T>(), c.w.row_stride, c.dx.accumulate ? T(1) : T(0),
+         c.dx.pointer<T>(), c.dx.row_stride);
+  }
+  if (c.dw.defined()) {
+    gemm(true, false, out, in, rows, c.dy.pointer<T>(), c.dy.row_stride, c.x.pointer<T>(), c.x.row_stride, c.dw.accumulate ? T(1) : T(0),
+         c.dw.pointer<T>(), c.dw.row_stride);
+  }
+  if (c.db.defined()) column_sums(c.dy, c.db, T(0));
+  recorder().provider = gemm_provider_name();
+}
+
+}  // namespace
+
+void register_linear() {
+  constexpr size_t f32 = static_cast<size_t>(DType::f32), f64 = static_cast<size_t>(DType::f64);
+  kernels<ops::Linear::Forward>[kCPU.kind][f32] = linear_forward<float>;
+  kernels<ops::Linear::Forward>[kCPU.kind][f64] = linear_forward<double>;
+  kernels<ops::Linear::Backward>[kCPU.kind][f32] = linear_backward<float>;
+  kernels<ops::Linear::Backward>[kCPU.kind][f64] = linear_backward<double>;
+}
+
+}  // namespace tally::cpu
