@@ -1,0 +1,44 @@
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "core/error.h"
+#include "data/json.h"
+
+/// What the tests of text, tokens and data share.
+namespace tally::test {
+
+inline std::string tokenizer_data(const std::string& name) {
+  return std::string(TALLY_TEST_DATA) + "/tokenizer/" + name;
+}
+
+/// The message of the Error that `act` throws; "no error" if it throws none.
+inline std::string message_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// An empty folder that is removed at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tally-test-XXXXXX").string();
+    check(::mkdtemp(name.data()) != nullptr, "test: cannot make a temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace tally::test
