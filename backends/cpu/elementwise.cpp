@@ -1,0 +1,103 @@
+#include <cstring>
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernels.h"
+#include "core/ops/accumulate.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/embedding.h"
+#include "core/ops/layout.h"
+#include "core/parallel.h"
+
+namespace tally::cpu {
+namespace {
+
+constexpr int64_t kPiece = 1 << 15;  // elements: 128 kB of each operand
+
+// What the vector loops do not serve runs the loops of the definition, and the ledger says so.
+template <class Call>
+void strided(const Call& c) {
+  recorder().provider = "strided loops";
+  c.template reference<float>();
+}
+
+// True when b repeats over leading axes of y only: its shape is the end of y's.
+bool is_suffix(const View& b, const View& y) {
+  if (!b.is_dense()) return false;
+  int skip = 0;
+  while (skip < b.shape.ndim() && b.shape[skip] == 1) ++skip;
+  const int n = b.shape.ndim() - skip;
+  if (n > y.shape.ndim()) return false;
+  for (int i = 1; i <= n; ++i) {
+    if (b.shape[-i] != y.shape[-i]) return false;
+  }
+  return true;
+}
+
+void add_forward(const ops::Add::Forward& c) {
+  const int64_t n = c.y.numel(), period = c.b.numel();
+  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y)) return strided(c);
+  if (n == 0) return;
+  const float *a = c.a.pointer<float>(), *b = c.b.pointer<float>();
+  float* y = c.y.pointer<float>();
+  if (period == n) {
+    return parallel_for(n, kPiece, [&](int64_t i, int64_t end) { isa().add(end - i, a + i, b + i, y + i, c.y.accumulate); });
+  }
+  parallel_for(n / period, std::max<int64_t>(1, kPiece / period), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) isa().add(period, a + r * period, b, y + r * period, c.y.accumulate);
+  });
+}
+
+void accumulate(const ops::Accumulate::Call& c) {
+  if (!c.x.is_dense() || !c.sum.is_dense()) return strided(c);
+  const float* x = c.x.pointer<float>();
+  float* sum = c.sum.pointer<float>();
+  parallel_for(c.x.numel(), kPiece, [&](int64_t i, int64_t end) { isa().add(end - i, x + i, sum + i, sum + i, false); });
+}
+
+void copy(const ops::Copy::Call& c) {
+  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows()) return strided(c);
+  const size_t bytes = static_cast<size_t>(c.x.cols()) * sizeof(float);
+  parallel_for(c.x.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(c.x.cols(), 1)), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) std::memcpy(c.y.row<float>(r), c.x.row<float>(r), bytes);
+  });
+}
+
+int64_t id_at(const In& ids, int64_t n) { return ids.pointer<int64_t>()[n / ids.cols() * ids.row_stride + n % ids.cols()]; }
+
+void embedding_forward(const ops::Embedding::Forward& c) {
+  const int64_t d = c.w.cols();
+  parallel_for(c.ids.numel(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)), [&](int64_t first, int64_t last) {
+    for (int64_t n = first; n < last; ++n) {
+      isa().scale(d, static_cast<float>(c.scale), c.w.row<float>(id_at(c.ids, n)), c.y.row<float>(n), c.y.accumulate);
+    }
+  });
+}
+
+// The lists of who asked for which row are made on one thread; then the rows of dw are shared out,
+// and each adds up its own in the order of the text.
+void embedding_backward(const ops::Embedding::Backward& c) {
+  int64_t* first = reinterpret_cast<int64_t*>(c.scratch);
+  int64_t* next = first + c.dw.rows();
+  c.link(first, next, [&](int64_t n) { return id_at(c.ids, n); });
+  const int64_t d = c.dw.cols();
+  parallel_for(c.dw.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t v = begin; v < end; ++v) {
+      float* row = c.dw.row<float>(v);
+      if (!c.dw.accumulate) std::memset(row, 0, static_cast<size_t>(d) * sizeof(float));
+      for (int64_t n = first[v]; n >= 0; n = next[n]) isa().scale(d, static_cast<float>(c.scale), c.dy.row<float>(n), row, true);
+    }
+  });
+}
+
+}  // namespace
+
+void register_elementwise() {
+  constexpr size_t f32 = static_cast<size_t>(DType::f32);
+  kernels<ops::Add::Forward>[kCPU.kind][f32] = add_forward;
+  kernels<ops::Accumulate::Call>[kCPU.kind][f32] = accumulate;
+  kernels<ops::Copy::Call>[kCPU.kind][f32] = copy;
+  kernels<ops::Embedding::Forward>[kCPU.kind][f32] = embedding_forward;
+  kernels<ops::Embedding::Backward>[kCPU.kind][f32] = embedding_backward;
+}
+
+}  // namespace tally::cpu
