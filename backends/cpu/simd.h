@@ -5,8 +5,9 @@
 //
 // Everything sits in an unnamed namespace: each isa_*.cpp gets its own copy with internal
 // linkage, so code compiled for AVX-512 can never be merged with code for an older CPU. For the
-// same reason nothing of the standard library is included here but <stdint.h>.
+// same reason nothing of the standard library is included here but plain C headers.
 #include <immintrin.h>
+#include <stddef.h>
 #include <stdint.h>
 
 namespace tally::cpu {
@@ -30,6 +31,22 @@ using U32 [[gnu::vector_size(kVectorBytes)]] = uint32_t;
 using F64 [[gnu::vector_size(kVectorBytes)]] = double;
 using I64 [[gnu::vector_size(kVectorBytes)]] = int64_t;
 using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
+
+template <class T>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+  using Type = F32;
+};
+template <>
+struct VectorOf<double> {
+  using Type = F64;
+};
+/// The vector of T (float or double) and its lanes, for kernels that are templates on the scalar.
+template <class T>
+using Vector = typename VectorOf<T>::Type;
+template <class T>
+inline constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
 
 [[gnu::always_inline]] inline I32 bits(F32 x) { return reinterpret_cast<I32>(x); }
 [[gnu::always_inline]] inline F32 from_bits(I32 x) { return reinterpret_cast<F32>(x); }
@@ -74,7 +91,7 @@ using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
 /// memory is not touched.
 [[gnu::always_inline]] inline F32 load_first(const float* p, int64_t n) {
 #if defined(__AVX512F__)
-  return _mm512_maskz_loadu_ps(n >= 16 ? 0xffff : (1u << n) - 1, p);
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), p);
 #elif defined(__AVX2__)
   return _mm256_maskload_ps(p, reinterpret_cast<__m256i>(iota() < static_cast<int32_t>(n)));
 #else
@@ -83,14 +100,34 @@ using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
   return v;
 #endif
 }
+[[gnu::always_inline]] inline F64 load_first(const double* p, int64_t n) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(n >= 8 ? 0xff : (1u << n) - 1), p);
+#elif defined(__AVX2__)
+  return _mm256_maskload_pd(p, reinterpret_cast<__m256i>(I64{0, 1, 2, 3} < n));
+#else
+  F64 v{};
+  __builtin_memcpy(&v, p, static_cast<size_t>(n >= 2 ? 2 : n) * sizeof(double));
+  return v;
+#endif
+}
 /// Writes the first n lanes and leaves the memory of the others alone.
 [[gnu::always_inline]] inline void store_first(float* p, F32 v, int64_t n) {
 #if defined(__AVX512F__)
-  _mm512_mask_storeu_ps(p, n >= 16 ? 0xffff : (1u << n) - 1, v);
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), v);
 #elif defined(__AVX2__)
   _mm256_maskstore_ps(p, reinterpret_cast<__m256i>(iota() < static_cast<int32_t>(n)), v);
 #else
   __builtin_memcpy(p, &v, static_cast<size_t>(n >= 4 ? 4 : n) * sizeof(float));
+#endif
+}
+[[gnu::always_inline]] inline void store_first(double* p, F64 v, int64_t n) {
+#if defined(__AVX512F__)
+  _mm512_mask_storeu_pd(p, static_cast<__mmask8>(n >= 8 ? 0xff : (1u << n) - 1), v);
+#elif defined(__AVX2__)
+  _mm256_maskstore_pd(p, reinterpret_cast<__m256i>(I64{0, 1, 2, 3} < n), v);
+#else
+  __builtin_memcpy(p, &v, static_cast<size_t>(n >= 2 ? 2 : n) * sizeof(double));
 #endif
 }
 /// Writes past the caches, for results that are not read again soon: p aligned to kVectorBytes.
@@ -149,21 +186,40 @@ using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
 #endif
 }
 
-// ---- across lanes, in a fixed order
+// ---- across lanes, in a fixed order: halves, quarters, ...
 
+using Quarter [[gnu::vector_size(16)]] = float;
 [[gnu::always_inline]] inline float sum(F32 v) {
-  float x[kLanes];
-  store(x, v);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) x[i] += x[i + width];
-  return x[0];
+#if defined(__AVX512F__)
+  const auto half = reinterpret_cast<__m256>(_mm512_extractf64x4_pd(reinterpret_cast<F64>(v), 1));
+  const auto w = _mm512_castps512_ps256(v) + half;
+  const Quarter q = _mm256_castps256_ps128(w) + _mm256_extractf128_ps(w, 1);
+#elif defined(__AVX2__)
+  const Quarter q = _mm256_castps256_ps128(v) + _mm256_extractf128_ps(v, 1);
+#else
+  const Quarter q = v;
+#endif
+  return (q[0] + q[2]) + (q[1] + q[3]);
 }
+/// The largest lane; lanes that are NaN may be lost.
 [[gnu::always_inline]] inline float max_lane(F32 v) {
-  float x[kLanes];
-  store(x, v);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) x[i] = x[i] > x[i + width] ? x[i] : x[i + width];
-  return x[0];
+#if defined(__AVX512F__)
+  const auto half = reinterpret_cast<__m256>(_mm512_extractf64x4_pd(reinterpret_cast<F64>(v), 1));
+  const auto w = _mm256_max_ps(_mm512_castps512_ps256(v), half);
+  const Quarter q = _mm_max_ps(_mm256_castps256_ps128(w), _mm256_extractf128_ps(w, 1));
+#elif defined(__AVX2__)
+  const Quarter q = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+#else
+  const Quarter q = v;
+#endif
+  const float a = q[0] > q[2] ? q[0] : q[2], b = q[1] > q[3] ? q[1] : q[3];
+  return a > b ? a : b;
+}
+/// Sum of the lanes in double precision.
+[[gnu::always_inline]] inline double sum(F64 v) {
+  double total = 0;
+  for (int i = 0; i < kLanes64; ++i) total += v[i];
+  return total;
 }
 
 // ---- bfloat16, held as uint16_t

@@ -1,0 +1,93 @@
+#include "backends/cpu/ceilings.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "backends/cpu/isa.h"
+#include "core/error.h"
+#include "core/parallel.h"
+
+namespace tally::cpu {
+namespace {
+
+double seconds() {
+  using Clock = std::chrono::steady_clock;
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+/// The highest rate that `sample` (seconds and work of one sample) shows within `limit` seconds.
+template <class Sample>
+double best_rate(double limit, const Sample& sample) {
+  double best = 0;
+  const double end = seconds() + limit;
+  do {
+    const double start = seconds(), work = sample();
+    best = std::max(best, work / (seconds() - start));
+  } while (seconds() < end);
+  return best;
+}
+
+/// Anonymous memory in huge pages where the system grants them, released at the end.
+class Pages {
+ public:
+  explicit Pages(size_t bytes) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    check(data_ != MAP_FAILED, "measure_bandwidth: needs ", bytes >> 20, " MiB; none left");
+    madvise(data_, bytes, MADV_HUGEPAGE);
+  }
+  ~Pages() { munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  float* data() const { return static_cast<float*>(data_); }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+}  // namespace
+
+double measure_fma_peak() {
+  constexpr int64_t kRounds = 40000;
+  const int64_t samples = num_threads() * int64_t{4};
+  return best_rate(0.2, [&] {
+    std::atomic<double> work{0};
+    parallel_for(samples, 1, [&](int64_t, int64_t) {
+      float sink = 0.5f;
+      work += isa().fma_chains(kRounds, &sink);
+    });
+    return work.load();
+  });
+}
+
+Bandwidth measure_bandwidth() {
+  constexpr int64_t kFloats = int64_t{1} << 25, kPiece = int64_t{1} << 18;
+  const Pages from(kFloats * sizeof(float)), to(kFloats * sizeof(float));
+  // Touch both once: the first write to a page costs more than the page is worth.
+  parallel_for(kFloats, kPiece, [&](int64_t begin, int64_t end) {
+    std::fill(from.data() + begin, from.data() + end, 1.0f);
+    std::fill(to.data() + begin, to.data() + end, 1.0f);
+  });
+  Bandwidth b;
+  std::atomic<float> sink{0};
+  b.read = best_rate(0.08, [&] {
+    // Both arrays in turn, 256 MiB: more than the caches keep on most machines.
+    for (const float* array : {from.data(), to.data()})
+      parallel_for(kFloats, kPiece, [&](int64_t begin, int64_t end) {
+        sink += isa().read_all(end - begin, array + begin);
+      });
+    return 2.0 * kFloats * sizeof(float);
+  });
+  b.copy = best_rate(0.08, [&] {
+    parallel_for(kFloats, kPiece, [&](int64_t begin, int64_t end) {
+      isa().copy_all(end - begin, from.data() + begin, to.data() + begin);
+    });
+    return 2.0 * kFloats * sizeof(float);
+  });
+  return b;
+}
+
+}  // namespace tally::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+namespace tally::cpu {
+
+/// Floating point operations a second that f32 multiply-adds reach in registers, all threads of the
+/// pool together, with the selected instruction set. Best of about 0.2 seconds of short samples,
+/// so that a busy neighbour does not lower it.
+double measure_fma_peak();
+
+/// Bytes a second from and to main memory, all threads together.
+struct Bandwidth {
+  double read = 0;  ///< reading
+  double copy = 0;  ///< reading + writing past the caches
+};
+/// Takes about 0.3 seconds and 256 MiB while it runs.
+Bandwidth measure_bandwidth();
+
+}  // namespace tally::cpu

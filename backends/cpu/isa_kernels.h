@@ -1,0 +1,32 @@
+#pragma once
+// Every kernel header, and the table of what they define. Included by the isa_*.cpp alone, each of
+// which is compiled for its own instruction set.
+#include "backends/cpu/ceiling_kernels.h"
+#include "backends/cpu/elementwise_kernels.h"
+#include "backends/cpu/gemm_kernels.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/map.h"
+#include "backends/cpu/norm_kernels.h"
+
+namespace tally::cpu {
+namespace {
+
+constexpr IsaTable make_table(Isa which) {
+  return {
+      .isa = which,
+      .map = map,
+      .fma_chains = fma_chains,
+      .read_all = read_all,
+      .copy_all = copy_all,
+      .gemm_block_f32 = gemm_block<float>,
+      .gemm_block_f64 = gemm_block<double>,
+      .norm_forward = norm_forward,
+      .norm_backward = norm_backward,
+      .column_sums = column_sums,
+      .add = add,
+      .scale = scale,
+  };
+}
+
+}  // namespace
+}  // namespace tally::cpu
