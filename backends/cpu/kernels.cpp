@@ -3,6 +3,7 @@
 namespace tally::cpu {
 
 void register_kernels() {
+  register_activations();
   register_elementwise();
   register_linear();
   register_norms();

@@ -6,6 +6,7 @@ namespace tally::cpu {
 void register_kernels();
 
 // Its parts, each beside the kernels that it registers.
+void register_activations();
 void register_elementwise();
 void register_linear();
 void register_norms();
