@@ -69,7 +69,8 @@ int doctor(const Doctor& o) {
   struct sysinfo memory {};
   sysinfo(&memory);
   const double total = static_cast<double>(memory.totalram) * memory.mem_unit, available = static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit;
-  const double flops = cpu::measure_fma_peak(), bytes = cpu::measure_bandwidth();
+  const double flops = cpu::measure_fma_peak();
+  const cpu::Bandwidth memory_speed = cpu::measure_bandwidth();
   const SelfTest test = self_test();
   Json json = environment();
   json["isa_supported"] = isa_list();
@@ -78,7 +79,8 @@ int doctor(const Doctor& o) {
   json["thread_scratch_bytes"] = kThreadScratchBytes;
   json["gpu"] = "none: this build has no CUDA backend";
   json["peak_f32_flops_per_s"] = flops;
-  json["peak_bytes_per_s"] = bytes;
+  json["memory_read_bytes_per_s"] = memory_speed.read;
+  json["memory_copy_bytes_per_s"] = memory_speed.copy;
   json["self_test_samples"] = test.samples;
   json["self_test_failures"] = test.failures;
   if (o.json) {
@@ -96,7 +98,7 @@ int doctor(const Doctor& o) {
                                                 {"memory", bytes_text(total) + ", free " + bytes_text(available)},
                                                 {"GPU", "none: this build has no CUDA backend"},
                                                 {"peak f32", short_number(flops) + "FLOP/s, measured now"},
-                                                {"memory read", short_number(bytes) + "B/s, measured now"},
+                                                {"memory read, copy", short_number(memory_speed.read) + "B/s, " + short_number(memory_speed.copy) + "B/s, measured now"},
                                                 {"self-test", test.failures.empty() ? fmt::format("{} samples: cpu equals reference", test.samples) : "FAILED"}};
   std::fputs(table_text(rows).c_str(), stdout);
   for (const std::string& f : test.failures) std::fprintf(stderr, "%s\n", f.c_str());

@@ -82,12 +82,12 @@ Tensor forward(const Llama& m, const Tensor& ids, const Tensor& targets, SavedMo
   s.blocks.resize(m.model.blocks.size());
   for (size_t i = 0; i < s.blocks.size(); ++i) x = block_forward(m, *m.model.blocks[i], x, s.blocks[i]);
   const Tensor n = ops::RMSNorm::forward(x, m.model.final_norm.weight, {m.eps}, &s.final_norm);
-  return ops::LinearCrossEntropy::forward(n, m.model.head_weight, {}, targets, {}, &s.head);
+  return ops::LinearCrossEntropy::forward(n, m.model.head_weight, targets, {}, &s.head)[0];
 }
 
 Gradients backward(const Tensor& dloss, SavedModel&& s) {
   Gradients g;
-  auto head = ops::LinearCrossEntropy::backward(dloss, std::move(s.head));
+  auto head = ops::LinearCrossEntropy::backward({dloss, Tensor()}, std::move(s.head));
   g["head.weight"] = head[1];
   auto [dx, dw] = ops::RMSNorm::backward(head[0], std::move(s.final_norm));
   g["final_norm.weight"] = dw;

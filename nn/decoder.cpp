@@ -1,5 +1,7 @@
 #include "nn/decoder.h"
 
+#include <numeric>
+
 #include "core/ops/position.h"
 
 namespace tally::nn {
@@ -22,8 +24,9 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
         " before and ", ids.size(1), " now; shorten the text, or keep its last ", options_.context, " tokens");
   Tensor x = embedding.forward(ids);
   if (position) {
-    const Tensor places = ids_range(first, ids.size(1), device());
-    x = add(x, position->forward(places));
+    std::vector<int64_t> places(static_cast<size_t>(ids.size(1)));
+    std::iota(places.begin(), places.end(), first);
+    x = add(x, position->forward(from_host<int64_t>(places, {ids.size(1)}, device())));
   }
   const double p = options_.embedding_dropout;
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
@@ -52,7 +55,11 @@ Tensor Decoder::logits(const Tensor& ids) {
 Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout) {
   const Tensor h = hidden(ids, dropout);
   const ModuleScope scope("head");
-  return linear_cross_entropy(h, head(), head_bias, targets, count, options_.z_loss);
+  ops::LossOptions o;
+  o.z_loss = options_.z_loss;
+  if (count > 0) o.normalizer = static_cast<double>(count);
+  if (head_bias.defined()) return cross_entropy(linear(h, head(), head_bias), targets, o);
+  return linear_cross_entropy(h, head(), targets, o);
 }
 
 Tensor Decoder::next_logits(const Tensor& ids, KVCache& cache) {
