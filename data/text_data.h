@@ -60,7 +60,7 @@ TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer&
 
 struct DataOptions {
   TextOptions text;
-  std::optional<TokenWidth> width;  ///< of raw .bin files
+  std::optional<TokenWidth> width = {};  ///< of raw .bin files
 };
 
 /// What `--data PATH` of training and evaluation means:

@@ -28,9 +28,9 @@ struct TokenMeta {
 };
 
 struct TokenFileOptions {
-  std::optional<TokenWidth> width;  ///< needed for raw files, which do not say it themselves
-  int64_t vocab_size = 0;           ///< 0: what the JSON says, else unchecked
-  std::string tokenizer_hash;       ///< if set, a file made with another tokenizer is refused
+  std::optional<TokenWidth> width = {};  ///< needed for raw files, which do not say it themselves
+  int64_t vocab_size = 0;                ///< 0: what the JSON says, else unchecked
+  std::string tokenizer_hash = {};       ///< if set, a file made with another tokenizer is refused
 };
 
 /// A run of token ids: a memory-mapped file, or held in memory. Cheap to copy; immutable.

@@ -98,7 +98,7 @@ TEST_CASE("pretokenizer: refuses patterns that mean something else to another en
 }
 
 TEST_CASE("pretokenizer: a pattern that backtracks without end is an error, not a hang") {
-  const Pretokenizer slow({R"((a+)+b)"});
+  const Pretokenizer slow({R"((a+)+[bc])"});
   const std::string text(200, 'a');
   CHECK_THAT(message_of([&] { pieces(slow, text); }), Contains("backtracks less"));
 }
