@@ -6,6 +6,11 @@
 
 namespace tally {
 
+/// f(x) of every element, `function` as listed in core/ops/activation_functions.h; `parameter` is beta of
+/// swish, alpha of elu.
+inline Tensor activation(const Tensor& x, ops::ActivationKind function, double parameter = 1) {
+  return apply<ops::Activation>({function, parameter}, x);
+}
 /// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
 ///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
 /// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
@@ -29,6 +34,10 @@ inline std::array<Tensor, 2> cross_entropy_with_stats(const Tensor& logits, cons
 /// Error for an id outside 0..V-1. The row `padding_id` gets no gradient (-1: none).
 inline Tensor embedding(const Tensor& ids, const Tensor& weight, double scale = 1, int64_t padding_id = -1) {
   return apply<ops::Embedding>({scale, padding_id}, ids, weight);
+}
+/// Gated linear unit: act(a) b.   a (gate), b (up) (..., F), or a (..., 2F) = [gate | up] and no b   y (..., F)
+inline Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1) {
+  return apply<ops::Gate>({function, parameter}, a, b);
 }
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.   x (..., D)   weight, bias (D) or undefined
 /// `unit_offset`: times 1 + weight.

@@ -1,4 +1,5 @@
-// The ops of a language model's layers: values, errors, and the faults that programs of this kind had.
+// The ops of a language model's layers: values, errors, and the faults that programs of this kind
+// had.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -16,7 +17,22 @@ Tensor f64(std::initializer_list<double> v, const Shape& s, Device d = kReferenc
   return from_host<double>(v, s, d);
 }
 std::vector<double> numbers(const Tensor& t) { return to_doubles(t); }
-Tensor i64(std::initializer_list<int64_t> v, const Shape& s) { return from_host<int64_t>(v, s, kReference); }
+Tensor i64(std::initializer_list<int64_t> v, const Shape& s) {
+  return from_host<int64_t>(v, s, kReference);
+}
+
+using K = ops::ActivationKind;
+std::vector<double> to_doubles_of(const std::vector<float>& v) { return {v.begin(), v.end()}; }
+/// f(x) and f'(x), computed in T.
+template <class T>
+std::array<std::vector<double>, 2> value_and_slope(K kind, const std::vector<T>& x,
+                                                   Device device = kReference) {
+  const Shape s{static_cast<int64_t>(x.size())};
+  ops::Activation::Saved saved;
+  const Tensor y = ops::Activation::forward(from_host<T>(x, s, device), {kind}, &saved);
+  const Tensor dy = full(s, 1, dtype_of<T>, device);
+  return {numbers(y), numbers(ops::Activation::backward(dy, std::move(saved))[0])};
+}
 
 // Declared == counted for every choice of wanted gradients, fresh and accumulating, in both widths.
 template <class O, size_t N>
@@ -31,15 +47,18 @@ void check_every_cost(const typename O::Attrs& attrs, const SampleInput (&inputs
       into.skip[i] = !inputs[i].differentiable || (choice >> (2 + i) & 1);
       if (accumulate && !into.skip[i]) into.target[i] = random_like(in[i], 50 + i);
     }
-    if (std::find(into.skip.begin(), into.skip.end(), false) == into.skip.end()) continue;  // the tape never asks
+    if (std::find(into.skip.begin(), into.skip.end(), false) == into.skip.end())
+      continue;  // the tape never asks
     counted_calls().clear();
     typename O::Saved saved;
-    const Tensor y = std::apply([&](const auto&... t) { return O::forward(t..., attrs, &saved); }, in);
+    const Tensor y =
+        std::apply([&](const auto&... t) { return O::forward(t..., attrs, &saved); }, in);
     O::backward(random_like(y, 60), std::move(saved), into);
     for (const CountedCall& c : counted_calls()) {
-      INFO(c.call << ", choice " << choice << ": declared " << c.declared.flops << " FLOP, " << c.declared.bytes_read
-                  << " B, " << c.declared.bytes_written << " B; counted " << c.counted.flops << ", "
-                  << c.counted.bytes_read << ", " << c.counted.bytes_written);
+      INFO(c.call << ", choice " << choice << ": declared " << c.declared.flops << " FLOP, "
+                  << c.declared.bytes_read << " B, " << c.declared.bytes_written << " B; counted "
+                  << c.counted.flops << ", " << c.counted.bytes_read << ", "
+                  << c.counted.bytes_written);
       CHECK(c.declared == c.counted);
     }
   }
@@ -54,11 +73,14 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE_METHOD(Setup, "embedding: refuses an id outside the table, naming position and value", "[op][error]") {
+TEST_CASE_METHOD(Setup, "embedding: refuses an id outside the table, naming position and value",
+                 "[op][error]") {
   const Tensor w = f64({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
-  CHECK_THROWS_WITH(embedding(i64({0, -1}, {2}), w), Contains("ids must be in 0..3; position 1 of (2) holds -1"));
+  CHECK_THROWS_WITH(embedding(i64({0, -1}, {2}), w),
+                    Contains("ids must be in 0..3; position 1 of (2) holds -1"));
   CHECK_THROWS_WITH(embedding(i64({4}, {1}), w), Contains("position 0") && Contains("holds 4"));
-  CHECK_THROWS_WITH(embedding(i64({0, 0, int64_t{1} << 32}, {3, 1}), w), Contains("position 2") && Contains("4294967296"));
+  CHECK_THROWS_WITH(embedding(i64({0, 0, int64_t{1} << 32}, {3, 1}), w),
+                    Contains("position 2") && Contains("4294967296"));
 }
 
 TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats", "[op]") {
@@ -76,26 +98,31 @@ TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats"
   CHECK(gradient({}, into) == std::vector<double>{1, 1, 12, 23, 1, 1, 6, 7});
 }
 
-TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing else but i64", "[op]") {
+TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing else but i64",
+                 "[op]") {
   const Tensor w = f64({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
   CHECK(embedding(i64({}, {0}), w).shape() == Shape{0, 2});
   const Tensor inputs = i64({0, 1, 2, 3, 2, 1}, {2, 3}).narrow(1, 0, 2);
   CHECK(numbers(embedding(inputs, w)) == std::vector<double>{1, 2, 3, 4, 7, 8, 5, 6});
   CHECK_THROWS_WITH(embedding(w, w), Contains("ids must be i64; got f64"));
-  CHECK_THROWS_WITH(embedding(i64({0}, {1}), f64({1, 2}, {2})), Contains("weight must be (V, D); got (2)"));
-  CHECK_THROWS_WITH(embedding(i64({0}, {1}), i64({0}, {1, 1})), Contains("weight must be floating-point; got i64"));
+  CHECK_THROWS_WITH(embedding(i64({0}, {1}), f64({1, 2}, {2})),
+                    Contains("weight must be (V, D); got (2)"));
+  CHECK_THROWS_WITH(embedding(i64({0}, {1}), i64({0}, {1, 1})),
+                    Contains("weight must be floating-point; got i64"));
   CHECK_THROWS_WITH(embedding(inputs.transpose(0, 1), w), Contains("call contiguous(ids) first"));
 }
 
 TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[op]") {
-  const Tensor ids = zeros({5000}, DType::i64, kReference), w = zeros({2, 1}, DType::bf16, kReference);
+  const Tensor ids = zeros({5000}, DType::i64, kReference),
+               w = zeros({2, 1}, DType::bf16, kReference);
   ops::Embedding::Saved saved;
   ops::Embedding::forward(ids, w, {}, &saved);
   const Tensor dy = full({5000, 1}, 1, DType::bf16, kReference);
   CHECK(numbers(ops::Embedding::backward(dy, std::move(saved))[1]) == std::vector<double>{4992, 0});
 }
 
-TEST_CASE_METHOD(Setup, "rms_norm: eps is inside the root, and a row of zeros is harmless", "[op]") {
+TEST_CASE_METHOD(Setup, "rms_norm: eps is inside the root, and a row of zeros is harmless",
+                 "[op]") {
   const auto y = numbers(rms_norm(f64({3, 4, 0, 0}, {4}), {}, 1));
   CHECK(y[0] == Approx(1.114172029).epsilon(1e-9));
   CHECK(y[1] == Approx(1.485562705).epsilon(1e-9));
@@ -110,14 +137,19 @@ TEST_CASE_METHOD(Setup, "rms_norm: rounds before the gain as LLaMA does, or afte
   const auto half = [](std::initializer_list<double> v) {
     return make_input(values({static_cast<int64_t>(v.size())}, v), DType::bf16, kReference);
   };
-  const Tensor x = half({0.30078125, -1.703125, 2.90625, 0.010986328125}), w = half({1.1015625, 0.8984375, 1.296875, 0.69921875});
-  CHECK(numbers(rms_norm(x, w, 1e-6, false, true)) == std::vector<double>{0.1953125, -0.90625, 2.234375, 0.004547119140625});
+  const Tensor x = half({0.30078125, -1.703125, 2.90625, 0.010986328125}),
+               w = half({1.1015625, 0.8984375, 1.296875, 0.69921875});
+  CHECK(numbers(rms_norm(x, w, 1e-6, false, true)) ==
+        std::vector<double>{0.1953125, -0.90625, 2.234375, 0.004547119140625});
   CHECK(numbers(rms_norm(x, w))[0] == 0.1962890625);
 }
 
-TEST_CASE_METHOD(Setup, "norms: refuse weights of another length, a bias alone and a negative eps", "[op][error]") {
+TEST_CASE_METHOD(Setup, "norms: refuse weights of another length, a bias alone and a negative eps",
+                 "[op][error]") {
   const Tensor x = f64({1, 2, 3, 4}, {2, 2}), w = f64({1, 2, 3}, {3}), b = f64({1, 2}, {2});
-  CHECK_THROWS_WITH(rms_norm(x, w), Contains("weight must be (D) with D the last axis of x; x is (2, 2), weight is (3)"));
+  CHECK_THROWS_WITH(
+      rms_norm(x, w),
+      Contains("weight must be (D) with D the last axis of x; x is (2, 2), weight is (3)"));
   CHECK_THROWS_WITH(layer_norm(x, w), Contains("layer_norm: weight must be (D)"));
   CHECK_THROWS_WITH(layer_norm(x, b, w), Contains("bias must be (D)"));
   CHECK_THROWS_WITH(layer_norm(x, {}, b), Contains("weight is missing"));
@@ -125,12 +157,113 @@ TEST_CASE_METHOD(Setup, "norms: refuse weights of another length, a bias alone a
   CHECK_THROWS_WITH(layer_norm(x, b, b, -1), Contains("eps must not be negative; got -1"));
 }
 
-TEST_CASE_METHOD(Setup, "layer_norm: keeps its digits when the mean is large, and takes rows of no width", "[op]") {
+TEST_CASE_METHOD(Setup,
+                 "layer_norm: keeps its digits when the mean is large, and takes rows of no width",
+                 "[op]") {
   const Tensor x = from_host<float>({10000.0f, 10001.0f, 10002.0f, 10003.0f}, {4}, kReference);
   const auto y = numbers(layer_norm(x, {}, {}, 0));
   for (size_t i = 0; i < 4; ++i) CHECK(y[i] == Approx((i - 1.5) / std::sqrt(1.25)).epsilon(1e-6));
   CHECK(layer_norm(zeros({2, 0}, DType::f64, kReference)).shape() == Shape{2, 0});
   CHECK(rms_norm(zeros({2, 0}, DType::f64, kReference)).shape() == Shape{2, 0});
+}
+
+TEST_CASE_METHOD(Setup, "gelu: the exact and the tanh form are two functions", "[op]") {
+  const std::vector<double> x{-3, -1, -0.5, 0, 0.5, 1, 3};
+  const auto check_both = [&](K kind, const std::vector<double>& y,
+                              const std::vector<double>& slope) {
+    const auto got = value_and_slope(kind, x);
+    for (size_t i = 0; i < x.size(); ++i) {
+      CHECK(got[0][i] == Approx(y[i]).margin(1e-11).epsilon(1e-8));
+      CHECK(got[1][i] == Approx(slope[i]).margin(1e-11).epsilon(1e-8));
+    }
+  };
+  check_both(K::gelu,
+             {-0.00404969409, -0.158655254, -0.154268769, 0, 0.345731231, 0.841344746, 2.99595031},
+             {-0.0119456472, -0.0833154706, 0.132504875, 0.5, 0.867495125, 1.08331547, 1.01194565});
+  check_both(K::gelu_tanh,
+             {-0.00363739208, -0.158808009, -0.154285990, 0, 0.345714010, 0.841191991, 2.99636261},
+             {-0.0115841666, -0.0829640838, 0.132630096, 0.5, 0.867369904, 1.08296408, 1.01158417});
+}
+
+TEST_CASE_METHOD(Setup, "activation: values and slopes at extremes are limits, never NaN", "[op]") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> large{1e4f, 1e20f, 3e38f, inf}, small{-1e4f, -1e20f, -3e38f, -inf};
+  for (Device device : {kReference, kCPU}) {
+    for (K kind : {K::gelu, K::gelu_tanh, K::silu, K::swish, K::relu}) {
+      INFO(ops::kActivationNames[static_cast<int>(kind)] << " on " << to_text(device));
+      CHECK(value_and_slope(kind, large, device) ==
+            std::array<std::vector<double>, 2>{to_doubles_of(large), {1, 1, 1, 1}});
+      CHECK(value_and_slope(kind, small, device) ==
+            std::array<std::vector<double>, 2>{{{0, 0, 0, 0}, {0, 0, 0, 0}}});
+    }
+    for (K kind : {K::sigmoid, K::tanh}) {
+      const double low = kind == K::tanh ? -1 : 0;
+      CHECK(value_and_slope(kind, large, device) ==
+            std::array<std::vector<double>, 2>{{{1, 1, 1, 1}, {0, 0, 0, 0}}});
+      CHECK(value_and_slope(kind, small, device) ==
+            std::array<std::vector<double>, 2>{{{low, low, low, low}, {0, 0, 0, 0}}});
+    }
+    const auto square =
+        value_and_slope(K::squared_relu, std::vector<float>{1e4f, 1e20f, -1e20f, -inf}, device);
+    CHECK(square[0] == std::vector<double>{1e8, double(inf), 0, 0});
+    CHECK(square[1] == std::vector<double>{2e4, double(2e20f), 0, 0});
+    const auto tail = value_and_slope(K::silu, std::vector<float>{-90}, device);
+    CHECK(tail[0][0] == Approx(-7.37461e-38).epsilon(1e-5));
+    CHECK(tail[1][0] == Approx(-7.29267e-38).epsilon(1e-5));
+    for (int k = 0; k < ops::kActivations; ++k) {
+      const auto kind = static_cast<K>(k);
+      for (const auto& part :
+           value_and_slope(kind, std::vector<float>{1e4f, -1e4f, 1e20f, -1e20f}, device)) {
+        for (double v : part) CHECK_FALSE(std::isnan(v));
+      }
+      CHECK(std::isnan(value_and_slope(kind, std::vector<float>{NAN}, device)[0][0]));
+    }
+  }
+}
+
+TEST_CASE_METHOD(Setup,
+                 "activation: every element of a call gets the same bits, and tanh saturates",
+                 "[op]") {
+  for (Device device : {kReference, kCPU}) {
+    for (int k = 0; k < ops::kActivations; ++k) {
+      for (float v : {0.1f, 1.0f, 5.0f, 20.0f, -5.0f}) {
+        const auto first = value_and_slope(static_cast<K>(k), std::vector<float>{v}, device);
+        for (size_t n = 2; n <= 67; ++n) {
+          const auto all = value_and_slope(static_cast<K>(k), std::vector<float>(n, v), device);
+          for (int part = 0; part < 2; ++part) {
+            REQUIRE(all[part] == std::vector<double>(n, first[part][0]));
+          }
+        }
+      }
+    }
+    CHECK(value_and_slope(K::gelu_tanh, std::vector<float>{20}, device)[0][0] == 20);
+  }
+}
+
+TEST_CASE_METHOD(Setup, "activation and gate: refuse what they cannot mean", "[op][error]") {
+  const Tensor x = f64({1, 2, 3}, {3}), two = f64({1, 2}, {2});
+  CHECK_THROWS_WITH(activation(x, K::swish, NAN),
+                    Contains("activation: the parameter of swish must be finite; got nan"));
+  CHECK_THROWS_WITH(activation(i64({1}, {1}), K::relu),
+                    Contains("needs floating-point tensors; got i64"));
+  CHECK_THROWS_WITH(gate(x, {}, K::silu),
+                    Contains("gate: the last axis of a fused [gate | up] must be even; got (3)"));
+  CHECK_THROWS_WITH(gate(x, two, K::silu),
+                    Contains("gate: gate and up must have one shape; got (3) and (2)"));
+  CHECK_THROWS_WITH(gate({}, two, K::silu), Contains("gate: the gate is missing"));
+}
+
+TEST_CASE_METHOD(Setup, "gate: the fused form equals two tensors, gradient included", "[op]") {
+  const Tensor fused = make_input(normal({4, 6}, 1), DType::f32, kReference);
+  const Tensor a = fused.narrow(1, 0, 3), b = fused.narrow(1, 3, 3);
+  ops::Gate::Saved one, two;
+  CHECK(numbers(ops::Gate::forward(fused, {}, {K::silu}, &one)) ==
+        numbers(ops::Gate::forward(a, b, {K::silu}, &two)));
+  const Tensor dy = make_input(normal({4, 3}, 2), DType::f32, kReference);
+  const Tensor d = ops::Gate::backward(dy, std::move(one))[0];
+  const auto [da, db] = ops::Gate::backward(dy, std::move(two));
+  CHECK(numbers(d.narrow(1, 0, 3)) == numbers(da));
+  CHECK(numbers(d.narrow(1, 3, 3)) == numbers(db));
 }
 
 TEST_CASE_METHOD(Setup, "model ops: every choice of gradients costs what it declares", "[op]") {
@@ -140,4 +273,8 @@ TEST_CASE_METHOD(Setup, "model ops: every choice of gradients costs what it decl
   check_every_cost<ops::LayerNorm>({1e-5, true}, {normal({0, 3}, 1), normal({3}, 2), absent()});
   check_every_cost<ops::RMSNorm>({1e-5, true}, {normal({2, 7}, 1), normal({7}, 2)});
   check_every_cost<ops::RMSNorm>({}, {normal({2, 7}, 1), absent()});
+  check_every_cost<ops::Gate>({K::gelu}, {normal({3, 5}, 1), normal({3, 5}, 2)});
+  check_every_cost<ops::Gate>({K::silu}, {normal({3, 6}, 1), absent()});
+  for (int k = 0; k < ops::kActivations; ++k)
+    check_every_cost<ops::Activation>({static_cast<K>(k)}, {normal({3, 5}, 1)});
 }

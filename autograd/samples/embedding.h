@@ -9,13 +9,15 @@ inline std::vector<Sample> embedding() {
   return {
       sample<O>("batch of 2 x 3 ids", {}, {indices({2, 3}, 1, 7), normal({7, 5}, 2)}),
       sample<O>("an id that repeats", {}, {indices({5}, {1, 1, 3, 1, 0}), normal({4, 2}, 3)}),
-      sample<O>("scaled by sqrt(D)", {2.23606797749979}, {indices({2, 4}, 4, 7), normal({7, 5}, 5)}),
+      sample<O>("scaled by sqrt(D)", {2.23606797749979},
+                {indices({2, 4}, 4, 7), normal({7, 5}, 5)}),
       sample<O>("one row of one", {}, {indices({1}, {0}), normal({1, 1}, 6)}),
       sample<O>("wide rows", {}, {indices({9}, 7, 40), normal({40, 131}, 8)}),
       sample<O>("no ids", {}, {indices({0}, {}), normal({4, 2}, 9)}),
       sample<O>("rows of no width", {}, {indices({3}, 10, 4), normal({4, 0}, 11)}),
       sample<O>("one id for all, large numbers", {},
-                {indices({3}, {2, 2, 2}), values({3, 2}, {1, 2, 3, 4, 1e30, -1e30})}).not_smooth(),
+                {indices({3}, {2, 2, 2}), values({3, 2}, {1, 2, 3, 4, 1e30, -1e30})})
+          .not_smooth(),
       sample<O>("a padding id", {1, 3}, {indices({5}, {1, 1, 0, 2, 0}), normal({4, 3}, 12)}),
   };
 }

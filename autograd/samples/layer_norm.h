@@ -15,9 +15,11 @@ inline std::vector<Sample> layer_norm() {
       sample<O>("rows of one", {1e-3}, {normal({3, 1}, 13), normal({1}, 14), normal({1}, 15)}),
       sample<O>("one row", {}, {normal({9}, 16), normal({9}, 17), normal({9}, 18)}),
       sample<O>("no rows", {}, {normal({0, 4}, 19), normal({4}, 20), normal({4}, 21)}),
-      sample<O>("a mean far from zero", {}, {normal({4, 8}, 22, 1, 50), normal({8}, 23), normal({8}, 24)}),
+      sample<O>("a mean far from zero", {},
+                {normal({4, 8}, 22, 1, 50), normal({8}, 23), normal({8}, 24)}),
       sample<O>("a row of equals beside large numbers", {},
-                {values({2, 3}, {7, 7, 7, 1e4, -3e4, 2e4}), normal({3}, 25), normal({3}, 26)}).not_smooth(),
+                {values({2, 3}, {7, 7, 7, 1e4, -3e4, 2e4}), normal({3}, 25), normal({3}, 26)})
+          .not_smooth(),
   };
 }
 

@@ -13,9 +13,12 @@ inline std::vector<Sample> rms_norm() {
       sample<O>("wide rows", {1e-5}, {normal({3, 131}, 7), normal({131}, 8)}),
       sample<O>("no weight", {1e-6}, {normal({2, 2, 5}, 12), absent()}),
       sample<O>("gain 1 + w", {1e-6, true}, {normal({3, 5}, 13), normal({5}, 14)}),
-      sample<O>("rounded before the weight", {1e-6, false, true}, {normal({3, 5}, 15), normal({5}, 16)}),
+      sample<O>("rounded before the weight", {1e-6, false, true},
+                {normal({3, 5}, 15), normal({5}, 16)}),
       sample<O>("no rows", {1e-5}, {normal({0, 4}, 9), normal({4}, 10)}),
-      sample<O>("a row of zeros beside large numbers", {1e-6}, {values({2, 3}, {0, 0, 0, 1e4, -3e4, 2e4}), normal({3}, 11)}).not_smooth(),
+      sample<O>("a row of zeros beside large numbers", {1e-6},
+                {values({2, 3}, {0, 0, 0, 1e4, -3e4, 2e4}), normal({3}, 11)})
+          .not_smooth(),
   };
 }
 

@@ -1,20 +1,29 @@
 #pragma once
 // Every op of core, and the one list of their calls.
 #include "core/ops/accumulate.h"
+#include "core/ops/activation.h"
 #include "core/ops/attention/attention.h"
+#include "core/ops/cast.h"
+#include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
 #include "core/ops/functions.h"
+#include "core/ops/gate.h"
+#include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/layout.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/matmul.h"
 #include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/softmax.h"
+#include "core/ops/top_k.h"
 #include "core/ops/view_ops.h"
+#include "core/ops/where.h"
 
 namespace tally {
 
@@ -22,11 +31,13 @@ using AllCalls = TypeList<
     // clang-format off
     ops::Abs::Forward, ops::Abs::Backward,
     ops::Accumulate::Call, ops::Accumulate::Sum,
+    ops::Activation::Forward, ops::Activation::Backward,
     ops::Add::Forward,
     ops::AddScalar::Forward,
     ops::AMax::Forward, ops::AMax::Backward,
     ops::AMin::Forward, ops::AMin::Backward,
     ops::Attention::Forward, ops::Attention::Backward,
+    ops::Cast::Call,
     ops::Clamp::Forward, ops::Clamp::Backward,
     ops::Copy::Call,
     ops::Cos::Forward, ops::Cos::Backward,
@@ -36,11 +47,15 @@ using AllCalls = TypeList<
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
     ops::Exp::Forward, ops::Exp::Backward,
+    ops::Gate::Forward, ops::Gate::Backward,
+    ops::GatherCalls::Forward, ops::GatherCalls::Backward,
     ops::LayerNorm::Forward, ops::LayerNorm::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
     ops::LinearCrossEntropy::Forward, ops::LinearCrossEntropy::Backward,
     ops::Log::Forward, ops::Log::Backward,
+    ops::LogSoftmax::Forward, ops::LogSoftmax::Backward,
     ops::LogSumExp::Forward, ops::LogSumExp::Backward,
+    ops::MatMul::Call,
     ops::Maximum::Forward, ops::Maximum::Backward,
     ops::Mean::Forward, ops::Mean::Backward,
     ops::Minimum::Forward, ops::Minimum::Backward,
@@ -55,11 +70,15 @@ using AllCalls = TypeList<
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,
     ops::Scale::Forward, ops::Scale::Backward,
     ops::Sin::Forward, ops::Sin::Backward,
+    ops::Softmax::Forward, ops::Softmax::Backward,
     ops::Sqrt::Forward, ops::Sqrt::Backward,
     ops::Square::Forward, ops::Square::Backward,
     ops::Sub::Forward, ops::Sub::Backward,
     ops::Sum::Forward, ops::Sum::Backward,
-    ops::Var::Forward, ops::Var::Backward
+    ops::TopK::Forward, ops::TopK::Backward,
+    ops::Var::Forward, ops::Var::Backward,
+    ops::Where::Forward, ops::Where::Backward,
+    ops::Zero
     // clang-format on
     >;
 

@@ -29,7 +29,8 @@ inline void check_ids(const char* op, const Tensor& ids, int64_t limit) {
 //   forward    y[n,d]  = s w[ids[n],d]
 //   backward   dw[v,d] = s sum over n with ids[n] = v of dy[n,d], in the order of n
 //
-//   ids (...)    w, dw (V, D)    y, dy (..., D)    saved: ids    s: a constant, sqrt(D) in some models
+//   ids (...)    w, dw (V, D)    y, dy (..., D)    saved: ids    s: a constant, sqrt(D) in some
+//   models
 //
 // The gradient is dense. An id that comes often has its sum in the accumulator and is rounded once:
 // added up in bfloat16 it would stop growing at 256. `padding_id` (none: -1) is a row that gets no
@@ -80,13 +81,16 @@ struct Embedding {
     std::byte* scratch = nullptr;
     auto views() const { return std::tie(ids, dy, dw); }
     DType dtype() const { return dy.dtype; }
-    size_t workspace() const { return sizeof(int64_t) * static_cast<size_t>(dw.rows() + ids.numel()); }
+    size_t workspace() const {
+      return sizeof(int64_t) * static_cast<size_t>(dw.rows() + ids.numel());
+    }
     Cost cost() const {
-      const Cost touched = dw.accumulate ? Cost{0, dy.nbytes(), dy.nbytes()} : Cost{0, 0, dw.nbytes()};
+      const Cost touched =
+          dw.accumulate ? Cost{0, dy.nbytes(), dy.nbytes()} : Cost{0, 0, dw.nbytes()};
       return flops(dy.numel() * (scale == 1 ? 1.0 : 2.0)) + reads(ids, dy) + touched;
     }
-    // The occurrences of each id as a list in the order of n: the first in `first`, each leads to its
-    // `next`. So every row of dw is written once, and rows may be shared out among threads.
+    // The occurrences of each id as a list in the order of n: the first in `first`, each leads to
+    // its `next`. So every row of dw is written once, and rows may be shared out among threads.
     void link(int64_t* first, int64_t* next, auto id_of) const {
       std::fill(first, first + dw.rows(), int64_t{-1});
       for (int64_t n = ids.numel() - 1; n >= 0; --n) {
@@ -132,15 +136,18 @@ struct Embedding {
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
     if (!into.wants(1)) return {};
     GradTensor dw;
-    if (into.target[1].defined()) dw = into.at(1, into.target[1]);
-    else dw = GradTensor(empty(s.table, s.dtype, dy.device()), false);
+    if (into.target[1].defined())
+      dw = into.at(1, into.target[1]);
+    else
+      dw = GradTensor(empty(s.table, s.dtype, dy.device()), false);
     run(dy.device(), Backward{s.ids, dy, dw, s.attrs.scale, s.attrs.padding_id});
     return {Tensor(), dw};
   }
 
  private:
   template <class T>
-  static int64_t index_at(const In& ids, int64_t n) {  // rows of ids may lie apart: a slice of a batch
+  static int64_t index_at(const In& ids,
+                          int64_t n) {  // rows of ids may lie apart: a slice of a batch
     return ids.index<T>(n / ids.cols() * ids.row_stride + n % ids.cols());
   }
 };

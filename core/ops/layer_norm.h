@@ -16,9 +16,9 @@ namespace tally::ops {
 //
 //   x, y, dx, dy (..., D)    w, b, dw, db (D)    saved: x, w, m (...), r (...)
 //
-// Three forms: weight and bias, weight alone (PaLM, Command R), neither (OLMo 1). With `unit_offset` the
-// gain is 1 + w (Nemotron). The variance is summed from x - m in a second pass: mean(x^2) - m^2 loses
-// all digits when the mean is large.
+// Three forms: weight and bias, weight alone (PaLM, Command R), neither (OLMo 1). With
+// `unit_offset` the gain is 1 + w (Nemotron). The variance is summed from x - m in a second pass:
+// mean(x^2) - m^2 loses all digits when the mean is large.
 struct LayerNorm {
   static constexpr const char* name = "layer_norm";
   struct Attrs {
@@ -78,12 +78,14 @@ struct LayerNorm {
     auto views() const { return std::tie(dy, x, w, m, r, dx, dw, db); }
     DType dtype() const { return x.dtype; }
     size_t workspace() const {
-      return static_cast<size_t>(kNormPieces * (dw.numel() + db.numel())) * size_of(acc_dtype(x.dtype));
+      return static_cast<size_t>(kNormPieces * (dw.numel() + db.numel())) *
+             size_of(acc_dtype(x.dtype));
     }
     bool needs_n() const { return dx.defined() || dw.defined(); }
     Cost cost() const {
       const double n = x.rows(), d = x.cols();
-      const double for_dx = dx.defined() ? n * ((11 + 2 * RMSNorm::gain_flops(w, unit_offset)) * d + 2) : 0;
+      const double for_dx =
+          dx.defined() ? n * ((11 + 2 * RMSNorm::gain_flops(w, unit_offset)) * d + 2) : 0;
       const double for_dw = dw.defined() ? n * d * (dx.defined() ? 2 : 4) : 0;
       const double for_db = db.defined() ? n * d : 0;
       return flops(for_dx + for_dw + for_db) + reads(dy) + reads_if(needs_n(), x, m, r) +
@@ -93,14 +95,18 @@ struct LayerNorm {
     void reference() const {
       using A = acc_t<T>;
       const int64_t cols = x.cols();
-      std::vector<A> dw_sum(static_cast<size_t>(cols), A(0)), db_sum(static_cast<size_t>(cols), A(0));
+      std::vector<A> dw_sum(static_cast<size_t>(cols), A(0)),
+          db_sum(static_cast<size_t>(cols), A(0));
       for (int64_t i = 0; i < x.rows(); ++i) {
         const T* dyi = dy.row<T>(i);
         if (needs_n()) row<T>(i, dw_sum.data());
-        for (int64_t d = 0; d < (db.defined() ? cols : 0); ++d) db_sum[static_cast<size_t>(d)] += A(dyi[d]);
+        for (int64_t d = 0; d < (db.defined() ? cols : 0); ++d)
+          db_sum[static_cast<size_t>(d)] += A(dyi[d]);
       }
-      for (int64_t d = 0; d < (dw.defined() ? cols : 0); ++d) dw.put(dw.at<T>(d), dw_sum[static_cast<size_t>(d)]);
-      for (int64_t d = 0; d < (db.defined() ? cols : 0); ++d) db.put(db.at<T>(d), db_sum[static_cast<size_t>(d)]);
+      for (int64_t d = 0; d < (dw.defined() ? cols : 0); ++d)
+        dw.put(dw.at<T>(d), dw_sum[static_cast<size_t>(d)]);
+      for (int64_t d = 0; d < (db.defined() ? cols : 0); ++d)
+        db.put(db.at<T>(d), db_sum[static_cast<size_t>(d)]);
     }
     // Row i of dx, and its part of dw.
     template <class T, class A>
@@ -126,13 +132,15 @@ struct LayerNorm {
     }
   };
 
-  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& b, const Attrs& a, Saved* saved) {
+  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& b, const Attrs& a,
+                        Saved* saved) {
     check_defined(name, "x", x);
     check(x.ndim() >= 1 && (!w.defined() || w.shape() == Shape{x.size(-1)}),
-          "layer_norm: weight must be (D) with D the last axis of x; x is ", x.shape(), ", weight is ",
-          w.defined() ? w.shape() : Shape{}, in_module());
-    check(!b.defined() || (w.defined() && b.shape() == w.shape()), "layer_norm: bias must be (D) beside a weight (D), D = ",
-          x.size(-1), "; bias is ", b.defined() ? b.shape() : Shape{}, w.defined() ? "" : ", weight is missing", in_module());
+          "layer_norm: weight must be (D) with D the last axis of x; x is ", x.shape(),
+          ", weight is ", w.defined() ? w.shape() : Shape{}, in_module());
+    check(!b.defined() || (w.defined() && b.shape() == w.shape()),
+          "layer_norm: bias must be (D) beside a weight (D), D = ", x.size(-1), "; bias is ",
+          b.defined() ? b.shape() : Shape{}, w.defined() ? "" : ", weight is missing", in_module());
     check_same_dtype(name, x, w, b);
     check(a.eps >= 0, "layer_norm: eps must not be negative; got ", a.eps, in_module());
     const Shape rows = x.shape().drop_last();

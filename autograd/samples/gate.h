@@ -1,0 +1,30 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/gate.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> gate() {
+  using O = ops::Gate;
+  using K = ops::ActivationKind;
+  std::vector<Sample> list;
+  for (K kind : {K::identity, K::relu, K::gelu, K::gelu_tanh, K::silu, K::sigmoid}) {
+    const std::string name = ops::kActivationNames[static_cast<int>(kind)];
+    const auto seed = 10 * static_cast<uint64_t>(kind);
+    list.push_back(sample<O>(name + ", two tensors", {kind},
+                             {normal({3, 5}, seed), normal({3, 5}, seed + 1)}));
+    list.push_back(sample<O>(name + ", fused", {kind}, {normal({2, 2, 6}, seed + 2), absent()}));
+  }
+  list.push_back(sample<O>("one row", {K::silu}, {normal({9}, 1), normal({9}, 2)}));
+  list.push_back(sample<O>("one row, fused", {K::silu}, {normal({18}, 3), absent()}));
+  list.push_back(sample<O>("no rows", {K::silu}, {normal({0, 4}, 4), normal({0, 4}, 5)}));
+  list.push_back(sample<O>("no rows, fused", {K::silu}, {normal({0, 4}, 6), absent()}));
+  list.push_back(sample<O>("no width, fused", {K::silu}, {normal({3, 0}, 7), absent()}));
+  list.push_back(sample<O>("wide rows, fused", {K::gelu_tanh}, {normal({3, 262}, 8), absent()}));
+  list.push_back(
+      sample<O>("saturated", {K::silu}, {values({5}, {-100, -20, 0, 20, 100}), normal({5}, 9)})
+          .not_smooth());
+  return list;
+}
+
+}  // namespace tally::samples
