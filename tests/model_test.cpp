@@ -1,0 +1,184 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "autograd/functional.h"
+#include "backends/register_all.h"
+#include "cli/verify_model.h"
+#include "core/random.h"
+#include "models/build.h"
+#include "models/generate.h"
+#include "models/parameters.h"
+#include "models/report.h"
+#include "models/zoo.h"
+
+using namespace tally;
+
+namespace {
+
+struct Registered {
+  Registered() { register_all(); }
+} const registered;
+
+RunConfig preset(const std::string& name, const std::function<void(ModelConfig&)>& change = {}) {
+  RunConfig c = find_preset(name).config;
+  if (change) change(c.model);
+  c.resolve_and_check(name);
+  return c;
+}
+
+std::unique_ptr<nn::Decoder> made(const ModelConfig& c, Device device = kCPU) {
+  auto m = build_model(c, DType::f32, device);
+  initialise(*m, c, 1);
+  return m;
+}
+
+Tensor random_ids(int64_t b, int64_t t, int64_t vocab, uint64_t stream, Device device = kCPU) {
+  std::vector<int64_t> ids(static_cast<size_t>(b * t));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = Philox::word(3, stream, i) % vocab;
+  return from_host<int64_t>(ids, {b, t}, device);
+}
+
+}  // namespace
+
+TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, greedy text", "[model]") {
+  for (const char* name : {"gpt2", "llama1"}) {
+    const std::string folder = std::string(TALLY_TEST_DATA) + "/models/" + name;
+    for (Device device : {kReference, kCPU}) {
+      for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+        const auto results = cli::verify_model(folder, dtype, device);
+        CHECK(results.size() >= (dtype == DType::bf16 ? 2u : 10u));
+        for (const auto& r : results) {
+          INFO(name << " on " << to_text(device) << " in " << to_text(dtype) << ": " << r.what << " error " << r.error << ", bound " << r.bound);
+          CHECK(r.ok());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("model: parameters are those that the configuration describes, for every preset", "[model]") {
+  for (const Preset& p : presets()) {
+    RunConfig c = p.config;
+    c.resolve_and_check(p.name);
+    const auto model = build_model(c.model, DType::f32, kMeta);
+    const auto specs = parameter_specs(c.model);
+    const auto parameters = model->named_parameters();
+    INFO(p.name);
+    REQUIRE(parameters.size() == specs.size());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      CHECK(parameters[i].first == specs[i].name);
+      CHECK(parameters[i].second.shape() == Shape(std::span<const int64_t>(specs[i].shape)));
+    }
+    CHECK(model->parameter_count() == parameter_count(c.model));
+  }
+}
+
+TEST_CASE("model: decoding with the cache equals the full pass at every position", "[model]") {
+  const auto grouped = [](ModelConfig& c) { c.heads = 4, c.kv_heads = 2; };
+  for (const RunConfig& c : {preset("gpt-smoke"), preset("llama-smoke"), preset("llama-smoke", grouped)}) {
+    const auto model = made(c.model);
+    const int64_t t = 12;
+    const Tensor ids = random_ids(2, t, c.model.vocab, 1);
+    const auto full_pass = to_host<float>(model->logits(ids));
+    nn::KVCache cache = model->make_cache(2, t);
+    const auto check_position = [&](const Tensor& logits, int64_t at) {
+      const auto got = to_host<float>(logits);
+      for (int64_t b = 0; b < 2; ++b) {
+        for (int64_t v = 0; v < c.model.vocab; ++v) {
+          const float want = full_pass[static_cast<size_t>((b * t + at) * c.model.vocab + v)];
+          CHECK(got[static_cast<size_t>(b * c.model.vocab + v)] == Approx(want).epsilon(1e-4).margin(1e-5));
+        }
+      }
+    };
+    check_position(model->next_logits(copy(ids.narrow(1, 0, 6)), cache), 5);
+    CHECK(cache.length() == 6);
+    for (int64_t at = 6; at < t; ++at) {
+      check_position(model->next_logits(copy(ids.narrow(1, at, 1)), cache), at);
+      CHECK(cache.length() == at + 1);
+    }
+    CHECK_THROWS_WITH(model->next_logits(copy(ids.narrow(1, 0, 1)), cache), Catch::Contains("do not fit"));
+  }
+}
+
+TEST_CASE("model: a tied head is one tensor with one gradient", "[model]") {
+  const RunConfig c = preset("llama-smoke");
+  REQUIRE(c.model.tied_head);
+  const auto model = made(c.model);
+  int64_t tables = 0;
+  for (const auto& [name, t] : model->named_parameters()) tables += t.shape() == Shape{c.model.vocab, c.model.d_model};
+  CHECK(tables == 1);
+}
+
+TEST_CASE("model: ids, lengths and targets that do not fit are refused", "[model][error]") {
+  const RunConfig c = preset("llama-smoke");
+  const auto model = made(c.model);
+  CHECK_THROWS_WITH(model->logits(from_host<int64_t>({1, 256}, {1, 2}, kCPU)), Catch::Contains("position 1") && Catch::Contains("256"));
+  CHECK_THROWS_WITH(model->logits(random_ids(1, 65, 256, 1)), Catch::Contains("context holds 64"));
+  CHECK_THROWS_WITH(model->loss(random_ids(1, 2, 256, 1), from_host<int64_t>({3, -5}, {1, 2}, kCPU)), Catch::Contains("-5"));
+}
+
+TEST_CASE("model: the ledger and the peak on meta are those of the real step", "[model][memory]") {
+  for (const char* name : {"gpt-smoke", "llama-smoke"}) {
+    for (Device device : {kReference, kCPU}) {
+      const RunConfig c = preset(name, [](ModelConfig& m) { m.residual_dropout = m.attention_dropout = m.embedding_dropout = 0.1; });
+      std::string text[2];
+      size_t peak[2];
+      int k = 0;
+      for (Device d : {kMeta, device}) {
+        const auto model = made(c.model, d);
+        model->requires_grad();
+        const Tensor ids = random_ids(2, 16, 256, 1, d), targets = random_ids(2, 16, 256, 2, d);
+        Generator dropout(5);
+        const size_t before = backend(d).memory().live;
+        backend(d).reset_peak();
+        Ledger ledger;
+        Tape tape;
+        tape.backward(model->loss(ids, targets, 32, &dropout));
+        text[k] = ledger.text();
+        peak[k++] = backend(d).memory().peak - before;
+      }
+      CHECK(text[0] == text[1]);
+      CHECK(peak[0] == peak[1]);
+      CHECK(text[0].size() > 1000);
+    }
+  }
+}
+
+TEST_CASE("generate: greedy text is the same with any prompt split, and ends where it should", "[model]") {
+  const RunConfig c = preset("llama-smoke");
+  const auto model = made(c.model);
+  const Tokenizer bytes = Tokenizer::bytes();
+  GenerateOptions o;
+  o.sampling.temperature = 0;
+  o.max_new_tokens = 20;
+  std::vector<int64_t> all;
+  const std::vector<int64_t> prompt = {72, 101, 108, 108, 111};
+  generate_ids(*model, prompt, o, {}, [&](int64_t id) { return all.push_back(id), true; });
+  REQUIRE(all.size() == 20);
+  std::vector<int64_t> longer = prompt, rest;
+  longer.insert(longer.end(), all.begin(), all.begin() + 7);
+  o.max_new_tokens = 13;
+  generate_ids(*model, longer, o, {}, [&](int64_t id) { return rest.push_back(id), true; });
+  CHECK(std::vector<int64_t>(all.begin() + 7, all.end()) == rest);
+  o.max_new_tokens = 1000;
+  int64_t count = 0;
+  const auto stats = generate_ids(*model, prompt, o, {}, [&](int64_t) { return ++count, true; });
+  CHECK(stats.why == "context");
+  CHECK(count == c.model.context - 5 + 1);
+  CHECK_THROWS_WITH(generate_text(*model, bytes, "", o, [](std::string_view) {}), Catch::Contains("prompt is empty"));
+  CHECK_THROWS_WITH(generate_ids(*model, std::vector<int64_t>(65, 1), o, {}, [](int64_t) { return true; }), Catch::Contains("context holds 64"));
+}
+
+TEST_CASE("account: llama-3-8b has the published figures", "[model]") {
+  const RunConfig c = preset("llama-3-8b");
+  ReportOptions o;
+  o.seq = 8192;
+  o.train = true;
+  const Report r = make_report(c.model, o);
+  CHECK(r.parameters.total() == 8030261248);
+  CHECK(r.model.full == Approx(4.7442e14).epsilon(1e-4));
+  const double products = 6.0 * 7504924672.0 * 8192, pairs = 8192.0 * 8193 / 2;
+  CHECK(r.model.full == Approx(products + 12.0 * 32 * 4096 * 8192.0 * 8192).epsilon(1e-12));
+  CHECK(r.model.causal == Approx(products + 12.0 * 32 * 4096 * pairs).epsilon(1e-12));
+  CHECK(r.cost.flops > r.model.causal);
+}
