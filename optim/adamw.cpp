@@ -5,8 +5,7 @@
 namespace tally::optim {
 
 AdamW::AdamW(std::vector<ParameterGroup> groups, const Options& options) : Optimizer(std::move(groups)), options_(options) {
-  check(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "adamw: beta1 and beta2 must lie in 0..1, 1 excluded; got ",
-        options.beta1, " and ", options.beta2);
+  ops::AdamWUpdate::check_attrs({0, options.beta1, options.beta2, options.eps, 0, 1});
   for (const ParameterGroup& g : groups_) {
     std::vector<Moments>& list = moments_.emplace_back();
     for (const auto& [name, t] : g.parameters) list.push_back({zeros(t.shape(), t.dtype(), t.device()), zeros(t.shape(), t.dtype(), t.device())});
@@ -23,8 +22,8 @@ void AdamW::step(double lr, const Tensor& gradient_scale) {
       const auto& [name, t] = group.parameters[i];
       if (!t.grad().defined()) continue;
       const Moments& m = moments_[g][i];
-      ops::AdamWUpdate::apply(t, t.grad(), m.exp_avg, m.exp_avg_sq, gradient_scale,
-                              {lr * group.lr_scale, options_.beta1, options_.beta2, options_.eps, group.weight_decay, steps_});
+      ops::AdamWUpdate::into(t, m.exp_avg, m.exp_avg_sq, t.grad(), gradient_scale,
+                             {lr * group.lr_scale, options_.beta1, options_.beta2, options_.eps, group.weight_decay, steps_});
     }
   }
 }

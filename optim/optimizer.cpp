@@ -13,21 +13,6 @@ bool decays(const std::string& name, const Tensor& t) {
   return t.ndim() == 2 && !name.starts_with("embedding.") && !name.starts_with("position.");
 }
 
-bool is_finite(const Tensor& t) {
-  const auto all = []<class T>(std::span<const T> values) {
-    for (T v : values) {
-      if (!std::isfinite(static_cast<float>(v))) return false;
-    }
-    return true;
-  };
-  switch (t.dtype()) {
-    case DType::f32: return all(std::span<const float>(t.host<float>()));
-    case DType::f64: return all(std::span<const double>(t.host<double>()));
-    case DType::bf16: return all(std::span<const bf16>(t.host<bf16>()));
-    default: return true;
-  }
-}
-
 }  // namespace
 
 std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay) {
@@ -56,26 +41,36 @@ void Optimizer::zero_grad() {
   }
 }
 
+namespace {
+
+struct GradientList {
+  std::vector<std::string> names;
+  std::vector<Tensor> tensors;
+};
+GradientList gradients_of(const std::vector<ParameterGroup>& groups) {
+  GradientList list;
+  for (const ParameterGroup& g : groups) {
+    for (const auto& [name, t] : g.parameters) {
+      list.names.push_back(name);
+      list.tensors.push_back(t.grad());
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
 ClippedNorm clip_factor(const std::vector<ParameterGroup>& groups, double max_norm) {
   const PhaseScope phase(Phase::optimizer);
   const ModuleScope scope("clip");
-  std::vector<Tensor> gradients;
-  for (const ParameterGroup& g : groups) {
-    for (const auto& [name, t] : g.parameters) {
-      if (t.grad().defined()) gradients.push_back(t.grad());
-    }
-  }
-  const auto [norm, factor] = ops::clip_factor(gradients, max_norm);
+  const auto [factor, norm] = ops::clip_global_norm(gradients_of(groups).tensors, max_norm > 0 ? max_norm : INFINITY);
   return {norm, factor};
 }
 
 std::string first_bad_gradient(const std::vector<ParameterGroup>& groups) {
-  for (const ParameterGroup& g : groups) {
-    for (const auto& [name, t] : g.parameters) {
-      if (t.grad().defined() && !is_finite(t.grad())) return name;
-    }
-  }
-  return "";
+  const GradientList list = gradients_of(groups);
+  const int64_t bad = ops::first_not_finite(list.tensors);
+  return bad < 0 ? "" : list.names[static_cast<size_t>(bad)];
 }
 
 }  // namespace tally::optim

@@ -49,8 +49,8 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-/// Global norm of all gradients and the factor that brings it down to `max_norm`, both as device
-/// scalars. Nothing is copied to the host, so it is recorded on meta too.
+/// Global norm of all gradients and the factor that brings it down to `max_norm` (0: leave it), both as
+/// device scalars. Nothing is copied to the host, so it is recorded on meta too.
 struct ClippedNorm {
   Tensor norm, factor;  // one element each
 };

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/gemm_args.h"
 #include "backends/cpu/norm_args.h"
+#include "backends/cpu/optimizer_args.h"
 
 namespace tally::cpu {
 
@@ -12,6 +13,17 @@ enum class Isa : uint8_t { baseline, avx2, avx512 };
 
 /// The functions of simd_math.h, by name, for the rows below.
 enum class MathFunction : uint8_t { exp, log, tanh, erf, normal_cdf, sigmoid, silu };
+
+/// The activations that have vector code (activation_kernels.h).
+enum class Unit : uint8_t { identity, relu, squared_relu, gelu, gelu_tanh, silu, sigmoid };
+
+/// The parts of a product, see gemm_kernels.h.
+template <class T>
+struct GemmKernels {
+  void (*pack_a)(const Gemm<T>& g, int64_t i0, int64_t rows, int64_t p0, int64_t depth, T* to);
+  void (*pack_b)(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to);
+  void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const T* packed_a, const T* packed_b);
+};
 
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
 /// pointers, sizes, strides and plain structs cross this border: see backends/cpu/README.md for
@@ -27,10 +39,9 @@ struct IsaTable {
   float (*read_all)(int64_t n, const float* x);
   void (*copy_all)(int64_t n, const float* x, float* y);
 
-  /// One block of a product (gemm_kernels.h); `scratch` is the arena of the thread
-  /// (core/parallel.h).
-  void (*gemm_block_f32)(const Gemm<float>& g, const GemmBlock& block, float* scratch);
-  void (*gemm_block_f64)(const Gemm<double>& g, const GemmBlock& block, double* scratch);
+  /// The parts of a product (gemm_kernels.h); gemm.cpp puts them together.
+  GemmKernels<float> gemm_f32;
+  GemmKernels<double> gemm_f64;
 
   /// Rows of a normalization (norm_kernels.h), and sums over the rows of a matrix.
   void (*norm_forward)(const NormForward& a);
@@ -41,6 +52,18 @@ struct IsaTable {
   /// elementwise_kernels.h
   void (*add)(int64_t n, const float* a, const float* b, float* y, bool add_to);
   void (*scale)(int64_t n, float factor, const float* x, float* y, bool add_to);
+
+  /// activation_kernels.h
+  void (*activation_forward)(Unit unit, int64_t n, const float* x, float* y, bool add);
+  void (*activation_backward)(Unit unit, int64_t n, const float* dy, const float* x, float* dx,
+                              bool add);
+  void (*gate_forward)(Unit unit, int64_t n, const float* a, const float* b, float* y, bool add);
+  void (*gate_backward)(Unit unit, int64_t n, const float* dy, const float* a, const float* b,
+                        float* da, float* db, bool add_a, bool add_b);
+
+  /// optimizer_kernels.h
+  void (*adamw)(int64_t n, const float* dw, float* w, float* m, float* v, const AdamWScalars& s);
+  double (*square_sum_f64)(int64_t n, const float* x);
 };
 
 /// The table of the selected instruction set (features.h: TALLY_ISA forces one).

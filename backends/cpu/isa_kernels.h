@@ -2,11 +2,13 @@
 // Every kernel header, and the table of what they define. Included by the isa_*.cpp alone, each of
 // which is compiled for its own instruction set.
 #include "backends/cpu/ceiling_kernels.h"
+#include "backends/cpu/activation_kernels.h"
 #include "backends/cpu/elementwise_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/map.h"
 #include "backends/cpu/norm_kernels.h"
+#include "backends/cpu/optimizer_kernels.h"
 
 namespace tally::cpu {
 namespace {
@@ -18,13 +20,19 @@ constexpr IsaTable make_table(Isa which) {
       .fma_chains = fma_chains,
       .read_all = read_all,
       .copy_all = copy_all,
-      .gemm_block_f32 = gemm_block<float>,
-      .gemm_block_f64 = gemm_block<double>,
+      .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>},
+      .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>},
       .norm_forward = norm_forward,
       .norm_backward = norm_backward,
       .column_sums = column_sums,
       .add = add,
       .scale = scale,
+      .activation_forward = activation_forward,
+      .activation_backward = activation_backward,
+      .gate_forward = gate_forward,
+      .gate_backward = gate_backward,
+      .adamw = adamw,
+      .square_sum_f64 = square_sum_f64,
   };
 }
 

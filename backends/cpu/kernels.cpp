@@ -7,6 +7,7 @@ void register_kernels() {
   register_elementwise();
   register_linear();
   register_norms();
+  register_optimizers();
 }
 
 }  // namespace tally::cpu

@@ -10,5 +10,6 @@ void register_activations();
 void register_elementwise();
 void register_linear();
 void register_norms();
+void register_optimizers();
 
 }  // namespace tally::cpu

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "autograd/functional.h"
+#include "autograd/proof/proof.h"
+#include "cli/common.h"
+#include "core/random.h"
+#include "models/build.h"
+#include "models/suggest.h"
+#include "models/zoo.h"
+#include "nn/samples.h"
+
+namespace tally::cli {
+namespace {
+
+/// What the proofs said of one op, layer or parameter.
+struct Row {
+  std::string name;
+  int64_t samples = 0, by_differences = 0;
+  double error = 0, adjoint = 0, cost = 0;  // worst over the samples
+  std::string where, mistake;
+  int input = -1;
+  int64_t element = -1;
+  double analytic = 0, numeric = 0;
+  bool has_backward = true, ok = true;
+};
+
+void add_gradient(Row& row, const ProofResult& r) {
+  row.ok = row.ok && r.ok();
+  if (r.skipped) return;
+  ++row.by_differences;
+  if (r.error < row.error) return;
+  row.error = r.error;
+  row.where = r.sample;
+  row.input = r.input, row.element = r.element;
+  row.analytic = r.analytic, row.numeric = r.numeric;
+  if (!r.ok()) row.mistake = r.mistake;
+}
+
+void add_sample(Row& row, const Sample& s) {
+  ++row.samples;
+  row.has_backward = s.by_hand != nullptr;
+  const ProofResult adjoint = prove_adjoint(s), cost = prove_cost(s);
+  if (!adjoint.skipped) row.adjoint = std::max(row.adjoint, adjoint.error);
+  row.cost = std::max(row.cost, cost.error);
+  row.ok = row.ok && adjoint.ok() && cost.ok();
+  if (!adjoint.ok()) row.where = s.name, row.mistake = adjoint.mistake;
+  if (!cost.ok()) row.where = s.name, row.mistake = cost.note;
+  add_gradient(row, prove_by_differences(s));
+}
+
+std::vector<Row> check_samples(const Gradcheck& o, const std::vector<Sample>& samples, ProgressLine& line) {
+  std::vector<Row> rows;
+  for (const Sample& s : samples) {
+    if (o.what != "all" && s.op != o.what) continue;
+    if (rows.empty() || rows.back().name != s.op) rows.emplace_back().name = s.op;
+    if (o.cases > 0 && rows.back().samples >= o.cases) continue;
+    line.show("checking " + s.op + " '" + s.name + "'");
+    add_sample(rows.back(), s);
+  }
+  return rows;
+}
+
+/// A whole model in float64: `cases` elements of every parameter, spread over it.
+std::vector<Row> check_model(const Gradcheck& o, const RunConfig& config, ProgressLine& line) {
+  const ModelConfig& c = config.model;
+  const auto model = build_model(c, DType::f64, kCPU);
+  initialise(*model, c, o.seed);
+  model->requires_grad();
+  const int64_t b = 2, t = std::min<int64_t>(c.context, 8);
+  std::vector<int64_t> ids(static_cast<size_t>(b * t)), next(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = Philox::word(o.seed, 7, i) % c.vocab, next[i] = Philox::word(o.seed, 8, i) % c.vocab;
+  const Tensor x = from_host<int64_t>(ids, {b, t}, kCPU), y = from_host<int64_t>(next, {b, t}, kCPU);
+  {
+    Tape tape;
+    tape.backward(model->loss(x, y));
+  }
+  const auto loss = [&] { return model->loss(x, y).item(); };
+  std::vector<Row> rows;
+  for (auto& [name, p] : model->named_parameters()) {
+    line.show("checking " + name);
+    Row row;
+    row.name = name;
+    const auto values = p.host<double>(), gradient = p.grad().host<double>();
+    double scale = 0;
+    for (double g : gradient) scale = std::max(scale, std::fabs(g));
+    const int64_t n = std::min<int64_t>(p.numel(), o.cases > 0 ? o.cases : 5);
+    row.samples = row.by_differences = n;
+    for (int64_t k = 0; k < n; ++k) {
+      const size_t i = static_cast<size_t>(Philox::word(o.seed, 9, static_cast<uint64_t>(k)) % static_cast<uint32_t>(p.numel()));
+      const double at = values[i], h = 1e-3 * std::max(0.1, std::fabs(at));
+      const auto f = [&](double step) {
+        values[i] = at + step;
+        return loss();
+      };
+      const double numeric = (8 * (f(h / 2) - f(-h / 2)) - (f(h) - f(-h))) / (6 * h);
+      values[i] = at;
+      const double error = std::fabs(gradient[i] - numeric) / std::max({scale, std::fabs(numeric), 1e-12});
+      if (error < row.error) continue;
+      row.error = error;
+      row.element = static_cast<int64_t>(i);
+      row.analytic = gradient[i], row.numeric = numeric;
+    }
+    row.ok = row.error <= 1e-7;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Json row_json(const Row& r) {
+  Json j = {{"name", r.name}, {"samples", r.samples}, {"checked_by_differences", r.by_differences}, {"error", r.error}, {"adjoint_error", r.adjoint},
+            {"cost_error", r.cost}, {"has_backward", r.has_backward}, {"ok", r.ok}};
+  if (r.element >= 0) j["worst"] = {{"sample", r.where}, {"input", r.input}, {"element", r.element}, {"analytic", r.analytic}, {"numeric", r.numeric}};
+  if (!r.mistake.empty()) j["likely_mistake"] = r.mistake;
+  return j;
+}
+
+std::string verdict(const Row& r) {
+  if (!r.ok) return "WRONG";
+  if (!r.has_backward) return "no backward: refuses";
+  return r.by_differences ? "ok" : "ok (adjoint)";
+}
+
+int print(const Gradcheck& o, const std::vector<Row>& rows) {
+  bool ok = true;
+  double worst = 0;
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {{"name", "samples", "worst error", "adjoint", "analytic", "numeric", "verdict"}};
+  for (const Row& r : rows) {
+    ok = ok && r.ok;
+    worst = std::max(worst, r.error);
+    list.push_back(row_json(r));
+    table.push_back({r.name, to_text(r.samples), fmt::format("{:.1e}", r.error), fmt::format("{:.1e}", r.adjoint), fmt::format("{:.6g}", r.analytic),
+                     fmt::format("{:.6g}", r.numeric), verdict(r)});
+  }
+  if (o.json) {
+    print_json({{"checks", list}, {"worst", worst}, {"bound", 1e-7}, {"ok", ok}});
+    return ok ? 0 : 1;
+  }
+  std::fputs(table_text(table).c_str(), stdout);
+  for (const Row& r : rows) {
+    if (!r.mistake.empty()) std::printf("%s: %s: %s\n", r.name.c_str(), r.where.c_str(), r.mistake.c_str());
+  }
+  std::printf("%zu checked, worst error %.2g (bound 1e-7): %s\n", rows.size(), worst, ok ? "all right" : "WRONG");
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+int gradcheck(const Gradcheck& o) {
+  register_proof_kernels();
+  ProgressLine line(o.quiet || o.json);
+  std::vector<Sample> samples = core_samples();
+  for (Sample& s : nn::layer_samples()) samples.push_back(std::move(s));
+  std::vector<Row> rows = check_samples(o, samples, line);
+  if (rows.empty()) {
+    std::set<std::string> names;
+    for (const Sample& s : samples) names.insert(s.op);
+    const bool target = find_preset_or_null(o.what) || std::filesystem::exists(o.what);
+    const std::vector<std::string> choices(names.begin(), names.end());
+    check(target, "gradcheck: '", o.what, "' is no op, layer, preset or file", did_you_mean(o.what, choices));
+    rows = check_model(o, resolve_target(o.what, o.set).config, line);
+  }
+  line.finish();
+  return print(o, rows);
+}
+
+}  // namespace tally::cli
