@@ -1,8 +1,10 @@
 #pragma once
 // One line an op, in the order of core/ops/all.h.
 #include "autograd/samples/activation.h"
+#include "autograd/samples/adamw_update.h"
 #include "autograd/samples/attention.h"
 #include "autograd/samples/cast.h"
+#include "autograd/samples/clip.h"
 #include "autograd/samples/concat.h"
 #include "autograd/samples/cross_entropy.h"
 #include "autograd/samples/elementwise.h"
@@ -27,8 +29,10 @@ namespace tally::samples {
 inline std::vector<std::vector<Sample>> all() {
   return {
       activation(),
+      adamw_update(),
       attention(),
       cast(),
+      clip(),
       concat(),
       cross_entropy(),
       cumsum(),
@@ -49,7 +53,6 @@ inline std::vector<std::vector<Sample>> all() {
       rope(),
       softmax(),
       split(),
-      to_device(),
       top_k(),
       where(),
   };

@@ -2,8 +2,10 @@
 // Every op of core, and the one list of their calls.
 #include "core/ops/accumulate.h"
 #include "core/ops/activation.h"
+#include "core/ops/adamw_update.h"
 #include "core/ops/attention/attention.h"
 #include "core/ops/cast.h"
+#include "core/ops/clip.h"
 #include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
@@ -32,6 +34,7 @@ using AllCalls = TypeList<
     ops::Abs::Forward, ops::Abs::Backward,
     ops::Accumulate::Call, ops::Accumulate::Sum,
     ops::Activation::Forward, ops::Activation::Backward,
+    ops::AdamWUpdate::Call,
     ops::Add::Forward,
     ops::AddScalar::Forward,
     ops::AMax::Forward, ops::AMax::Backward,
@@ -39,6 +42,7 @@ using AllCalls = TypeList<
     ops::Attention::Forward, ops::Attention::Backward,
     ops::Cast::Call,
     ops::Clamp::Forward, ops::Clamp::Backward,
+    ops::ClipFactor::Call,
     ops::Copy::Call,
     ops::Cos::Forward, ops::Cos::Backward,
     ops::CrossEntropy::Forward, ops::CrossEntropy::Backward,
@@ -73,6 +77,7 @@ using AllCalls = TypeList<
     ops::Softmax::Forward, ops::Softmax::Backward,
     ops::Sqrt::Forward, ops::Sqrt::Backward,
     ops::Square::Forward, ops::Square::Backward,
+    ops::SquareSum::Call,
     ops::Sub::Forward, ops::Sub::Backward,
     ops::Sum::Forward, ops::Sum::Backward,
     ops::TopK::Forward, ops::TopK::Backward,
