@@ -101,7 +101,7 @@ std::string random_tag() {
 /// The file that a write to `path` replaces: links are followed, anything but a file is refused.
 fs::path resolve_target(const std::string& path) {
   std::error_code error;
-  const fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path(path);
+  fs::path target = fs::is_symlink(path, error) ? fs::canonical(path, error) : fs::path(path);
   check(!error || error == std::errc::no_such_file_or_directory, path,
         ": cannot follow the link: ", error.message());
   check(target.has_filename() && target.filename() != "." && target.filename() != "..", path,

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kModels = TALLY_TEST_DATA "/models/";
+const std::string kData = TALLY_TEST_DATA "/", kModels = kData + "models/";
 
 template <class F>
 std::string message(F action) {
@@ -58,7 +58,7 @@ class TiedFolder {
     std::string name = (fs::temp_directory_path() / "tally-tied-test-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()) != nullptr);
     path = name;
-    const std::string source = TALLY_TEST_DATA "/hostile/ck_tied_no_head/";
+    const std::string source = kData + "hostile/ck_tied_no_head/";
     fs::copy_file(source + "config.json", path + "/config.json");
     const SafetensorFile file(source + "model.safetensors");
     std::vector<StoredTensor> tensors = file.tensors();
