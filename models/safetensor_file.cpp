@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "weight files are litt
 constexpr size_t kLengthBytes = 8;
 /// A 405-billion-parameter model needs 200 KB; what is larger was not written in good faith, and
 /// parsing it would take ten times its size in memory.
-constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxHeaderBytes = uint64_t{8} << 20;
 constexpr size_t kAlignment = 64;
 
 struct TypeRow {
