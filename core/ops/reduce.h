@@ -26,7 +26,7 @@ struct ReduceAttrs {
 //   value<A>(count, c, each)       each(f) calls f(element) for the elements of the group
 //   slope<A>(dy, y, count, c, each)   returns a function from a callable element to its gradient
 template <class Rule>
-struct Reduction {
+struct Reduce {
   static constexpr const char* name = Rule::names[0];
   using Attrs = ReduceAttrs;
   struct Saved {

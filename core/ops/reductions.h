@@ -146,13 +146,13 @@ struct VarRule {
   }
 };
 
-using Sum = Reduction<SumRule>;
-using Mean = Reduction<MeanRule>;
-using AMax = Reduction<ExtremeRule<true>>;
-using AMin = Reduction<ExtremeRule<false>>;
-using Norm = Reduction<NormRule>;
-using LogSumExp = Reduction<LogSumExpRule>;
-using Var = Reduction<VarRule>;
+using Sum = Reduce<SumRule>;
+using Mean = Reduce<MeanRule>;
+using AMax = Reduce<ExtremeRule<true>>;
+using AMin = Reduce<ExtremeRule<false>>;
+using Norm = Reduce<NormRule>;
+using LogSumExp = Reduce<LogSumExpRule>;
+using Var = Reduce<VarRule>;
 
 /// The sum of a gradient over the axes along which an operand of this shape was repeated.
 template <int N>

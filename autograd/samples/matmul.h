@@ -1,0 +1,27 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/matmul.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> matmul() {
+  using O = ops::MatMul;
+  return {
+      sample<O>("5 x 7 by 7 x 3", {}, {normal({5, 7}, 1), normal({7, 3}, 2)}),
+      sample<O>("a transposed", {true, false}, {normal({2, 7, 5}, 3), normal({2, 7, 3}, 4)}),
+      sample<O>("b transposed", {false, true}, {normal({2, 5, 7}, 5), normal({2, 3, 7}, 6)}),
+      sample<O>("both transposed", {true, true}, {normal({7, 5}, 7), normal({3, 7}, 8)}),
+      sample<O>("batches repeat", {}, {normal({2, 1, 3, 4}, 9), normal({3, 4, 2}, 10)}),
+      sample<O>("one matrix for a batch, transposed", {true, true},
+                {normal({4, 3}, 11), normal({3, 2, 4}, 12)}),
+      sample<O>("row by matrix", {}, {normal({7}, 13), normal({2, 7, 3}, 14)}),
+      sample<O>("matrix by column", {}, {normal({2, 5, 7}, 15), normal({7}, 16)}),
+      sample<O>("row by column", {}, {normal({7}, 17), normal({7}, 18)}),
+      sample<O>("one element", {}, {normal({1, 1}, 19), normal({1, 1}, 20)}),
+      sample<O>("odd sizes", {}, {normal({17, 33}, 21), normal({33, 19}, 22)}),
+      sample<O>("nothing to add up", {}, {normal({3, 0}, 23), normal({0, 4}, 24)}),
+      sample<O>("no batches", {}, {normal({0, 2, 3}, 25), normal({3, 4}, 26)}),
+  };
+}
+
+}  // namespace tally::samples

@@ -1,0 +1,37 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/softmax.h"
+
+namespace tally::samples {
+
+template <class O>
+void add_softmax(std::vector<Sample>& list) {
+  list.push_back(sample<O>("5 rows of 7", {}, {normal({5, 7}, 1), absent()}));
+  list.push_back(sample<O>("scaled, 2 x 3 rows", {0.37}, {normal({2, 3, 5}, 2), absent()}));
+  list.push_back(sample<O>("one column", {}, {normal({3, 1}, 3), absent()}));
+  list.push_back(sample<O>("no rows", {2}, {normal({0, 4}, 4), absent()}));
+  list.push_back(sample<O>("empty rows", {}, {normal({2, 0}, 5), absent()}));
+  list.push_back(
+      sample<O>("large numbers", {}, {values({2, 3}, {1e4, 9999, -1e4, -1e300, 0, 1e4}), absent()})
+          .not_smooth());
+}
+
+inline std::vector<Sample> softmax() {
+  using O = ops::Softmax;
+  std::vector<Sample> list;
+  add_softmax<O>(list);
+  const auto mask = flags({3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0});
+  list.push_back(sample<O>("a mask, one row all masked", {0.5}, {normal({3, 4}, 6), mask}));
+  list.push_back(sample<O>("a mask that repeats", {},
+                           {normal({2, 2, 3}, 7), flags({2, 1, 3}, {1, 0, 1, 0, 1, 1})}));
+  return list;
+}
+
+inline std::vector<Sample> log_softmax() {
+  using O = ops::LogSoftmax;
+  std::vector<Sample> list;
+  add_softmax<O>(list);
+  return list;
+}
+
+}  // namespace tally::samples

@@ -1,0 +1,20 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/where.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> where() {
+  using O = ops::Where;
+  return {
+      sample<O>("equal shapes", {},
+                {flags({2, 3}, {1, 0, 0, 1, 1, 0}), normal({2, 3}, 1), normal({2, 3}, 2)}),
+      sample<O>("all repeat", {},
+                {flags({2, 1, 1}, {1, 0}), normal({3, 1}, 3), normal({1, 1, 5}, 4)}),
+      sample<O>("a row and a scalar", {},
+                {flags({4}, {0, 1, 1, 0}), normal({3, 4}, 5), normal({}, 6)}),
+      sample<O>("no elements", {}, {flags({1}, {1}), normal({0, 3}, 7), normal({3}, 8)}),
+  };
+}
+
+}  // namespace tally::samples
