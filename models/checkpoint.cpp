@@ -82,8 +82,8 @@ void read_part(const StoredTensor& tensor, const WeightPart& part, int64_t colum
 template <class T>
 void read_all_parts(const WeightSource& source, const FindStored& find, std::span<T> out) {
   const int64_t numel = source.parameter.numel();
-  check(int64_t(out.size()) == numel, source.parameter.name, ": has ", numel, " values; room was given for ",
-        out.size());
+  check(int64_t(out.size()) == numel, source.parameter.name, ": has ", numel,
+        " values; room was given for ", out.size());
   for (const WeightPart& part : source.parts) {
     read_part(find(part.stored), part, numel / source.parameter.shape[0], out);
   }
@@ -138,7 +138,9 @@ void Checkpoint::read_parts(std::string_view parameter, std::span<T> out) const 
   const auto source = std::ranges::find_if(
       sources_, [&](const WeightSource& s) { return s.parameter.name == parameter; });
   check(source != sources_.end(), files_.path(), ": the model has no parameter ", parameter);
-  read_all_parts(*source, [&](const std::string& name) -> const StoredTensor& { return *files_.find(name); }, out);
+  read_all_parts(
+      *source, [&](const std::string& name) -> const StoredTensor& { return *files_.find(name); },
+      out);
 }
 
 }  // namespace tally
