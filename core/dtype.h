@@ -9,11 +9,24 @@
 
 namespace tally {
 
-/// Element types. `f16` and `u8` are storage only (files, masks). The last three belong to the
+/// Element types. `f16` and `u8` are storage only (files, masks). The last five belong to the
 /// proofs (autograd/proof): `dual` carries a derivative beside each value, `counted` counts what is
-/// done with it, and `counted_half` is a narrow storage type whose accumulator is `counted`.
-enum class DType : uint8_t { f32, f64, bf16, i64, f16, u8, dual, counted, counted_half };
-inline constexpr int kDTypes = 9;
+/// done with it, `rounded` bounds what rounding may have done to it; the `_half` ones are narrow
+/// storage types that accumulate in the other.
+enum class DType : uint8_t {
+  f32,
+  f64,
+  bf16,
+  i64,
+  f16,
+  u8,
+  dual,
+  counted,
+  counted_half,
+  rounded,
+  rounded_half
+};
+inline constexpr int kDTypes = 11;
 
 /// bfloat16: the upper half of a float, rounded to nearest, ties to even. A storage type: convert
 /// to float to compute.
@@ -40,6 +53,8 @@ struct f16 {
 struct Dual;
 struct Counted;
 struct CountedHalf;
+struct Rounded;
+struct RoundedHalf;
 
 template <class T>
 struct ScalarTraits;  // dtype: its tag; acc: what sums of it are kept in
@@ -66,6 +81,10 @@ template <>
 struct ScalarTraits<Counted> : ScalarTraitsOf<DType::counted, Counted> {};
 template <>
 struct ScalarTraits<CountedHalf> : ScalarTraitsOf<DType::counted_half, Counted> {};
+template <>
+struct ScalarTraits<Rounded> : ScalarTraitsOf<DType::rounded, Rounded> {};
+template <>
+struct ScalarTraits<RoundedHalf> : ScalarTraitsOf<DType::rounded_half, Rounded> {};
 
 /// The type that sums over T accumulate in: f32 for bf16 and f32, f64 for f64.
 template <class T>
@@ -74,18 +93,20 @@ template <class T>
 inline constexpr DType dtype_of = ScalarTraits<T>::dtype;
 
 constexpr size_t size_of(DType t) {
-  constexpr size_t sizes[kDTypes] = {4, 8, 2, 8, 2, 1, 16, 16, 8};
+  constexpr size_t sizes[kDTypes] = {4, 8, 2, 8, 2, 1, 16, 16, 8, 32, 16};
   return sizes[static_cast<int>(t)];
 }
 /// The element type of acc_t: row statistics are stored in it.
 constexpr DType acc_dtype(DType t) {
   if (t == DType::bf16 || t == DType::f16) return DType::f32;
+  if (t == DType::rounded_half) return DType::rounded;
   return t == DType::counted_half ? DType::counted : t;
 }
 constexpr bool is_floating(DType t) { return t != DType::i64 && t != DType::u8; }
 constexpr std::string_view name(DType t) {
-  constexpr std::string_view names[kDTypes] = {"f32", "f64",  "bf16",    "i64",         "f16",
-                                               "u8",  "dual", "counted", "counted_half"};
+  constexpr std::string_view names[kDTypes] = {
+      "f32",  "f64",     "bf16",         "i64",     "f16",         "u8",
+      "dual", "counted", "counted_half", "rounded", "rounded_half"};
   return names[static_cast<int>(t)];
 }
 inline std::string to_text(DType t) { return std::string(name(t)); }

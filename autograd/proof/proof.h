@@ -1,36 +1,52 @@
 #pragma once
 #include "autograd/proof/proof_kernels.h"
-#include "autograd/proof/sample.h"
+#include "autograd/proof/run_sample.h"
 
 namespace tally {
 
-/// What one proof found. `error` is relative; the proof holds when it is at most `bound`.
+/// What one proof found. The proof holds when `error` is at most `bound`.
 struct ProofResult {
   std::string op, sample;
   bool skipped = false;  // the proof does not apply: `note` says why
   double error = 0, bound = 0;
-  std::string note;  // where the worst error is, and on failure the likely mistake
+  std::string note;     // where the worst error is
+  std::string mistake;  // of gradient proofs that failed: the likely mistake
+  // The worst element of gradient proofs.
+  int input = -1;
+  int64_t element = -1;
+  double analytic = 0, numeric = 0;
   bool ok() const { return skipped || error <= bound; }
 };
 
-/// <dy, J t> == <J^T dy, t> for random dy and t: the forward loops run on dual numbers, the backward
-/// by hand in float64. Bound 1e-12.
+/// <dy, J t> == <J^T dy, t> for random dy and t: the forward loops run on dual numbers, the
+/// backward by hand in float64. `error` is relative to the sum of the absolute terms, bound 1e-12.
+/// On failure every derivative is taken by dual numbers to find the worst one.
 ProofResult prove_adjoint(const Sample& sample);
 
-/// Central differences in float64, every element of every input: |a - n| <= 1e-7 max(|a|, |n|, scale of
-/// the tensor). Skipped for samples that are not smooth.
+/// Central differences in float64, every element of every input: |a - n| <= 1e-7 max(|a|, |n|,
+/// scale of the tensor). Skipped for samples that are not smooth.
 ProofResult prove_by_differences(const Sample& sample);
 
 /// Every call of forward and backward, on both counting types: declared == counted, FLOPs and bytes
-/// (counted <= declared where the work depends on values). `error` is the largest difference.
+/// (counted <= declared where the work depends on values); with all gradients fresh, all added to
+/// given ones, and each one alone. `error` is the largest difference.
 ProofResult prove_cost(const Sample& sample);
 
-/// The tape's gradients and those of the calls by hand have the same bits, fresh and accumulated.
+/// The tape's gradients and those of the calls by hand have the same bits: fresh, accumulated, and
+/// with one input alone that wants a gradient.
 ProofResult prove_tape(const Sample& sample, Device device, DType dtype);
 
-/// A random gradient for an output, in the output's type; pure function of the seed.
-Tensor random_like(const Tensor& t, uint64_t seed);
-/// Elements of a floating-point tensor as float64; strides are followed.
-std::vector<double> to_doubles(const Tensor& t);
+/// Outputs and gradients on `device` equal the reference's within what rounding can do:
+/// |a - b| <= 2 E + the smallest normal number, E the bound that rounded.h gathers along the
+/// reference loops. The reference itself must lie within E of the value in float64. `error` is the
+/// largest quotient of difference and limit, bound 1.
+ProofResult prove_backend(const Sample& sample, Device device, DType dtype);
+
+/// The same bits of outputs and gradients for 1, 2, 3 and 7 threads.
+ProofResult prove_threads(const Sample& sample, Device device, DType dtype);
+
+/// A run on meta and one on `device` have the same ledger, line for line, the same shapes, and the
+/// same peak of live bytes, to the byte.
+ProofResult prove_meta(const Sample& sample, Device device, DType dtype);
 
 }  // namespace tally

@@ -41,22 +41,36 @@ Tensor make_input(const SampleInput& input, DType dtype, Device device);
 struct Sample {
   using Tensors = std::vector<Tensor>;
   using Function = std::function<Tensors(const Tensors&)>;
+  using Skips = std::vector<bool>;
   struct Explicit {
     Tensors outputs;
-    /// Gradients of the inputs from those of the outputs; adds into `into` where given. Once only.
-    std::function<Tensors(const Tensors& dy, const Tensors& into)> backward;
+    std::function<Tensors(const Tensors&, const Tensors&, const Skips&)> backward_of;
+    /// Gradients of the inputs from those of the outputs; adds into `into` where given, leaves out
+    /// the inputs of `skip`. Once only.
+    Tensors backward(const Tensors& dy, const Tensors& into = {}, const Skips& skip = {}) const {
+      return backward_of(dy, into, skip);
+    }
   };
   std::string op, name;
   std::vector<SampleInput> inputs;
-  Function apply;                                      // through the tape
-  std::function<Explicit(const Tensors&)> by_hand;     // without one; null: the op has no backward
-  Function composition;    // what a fused op must equal, through the tape; null: not fused
-  bool smooth = true;      // false at kinks, in saturation, at extremes: proven by the adjoint alone
+  Function apply;                                   // through the tape
+  std::function<Explicit(const Tensors&)> by_hand;  // without one; null: the op has no backward
+  Function composition;  // what a fused op must equal, through the tape; null: not fused
+  bool smooth = true;    // false at kinks, in saturation, at extremes: proven by the adjoint alone
   bool bounded_cost = false;  // work depends on values: declared is a bound, counted may be less
 
-  Sample&& not_smooth() && { smooth = false; return std::move(*this); }
-  Sample&& bounded() && { bounded_cost = true; return std::move(*this); }
-  Sample&& equals(Function f) && { composition = std::move(f); return std::move(*this); }
+  Sample&& not_smooth() && {
+    smooth = false;
+    return std::move(*this);
+  }
+  Sample&& bounded() && {
+    bounded_cost = true;
+    return std::move(*this);
+  }
+  Sample&& equals(Function f) && {
+    composition = std::move(f);
+    return std::move(*this);
+  }
 };
 
 namespace detail {
@@ -65,15 +79,18 @@ template <size_t M>
 std::vector<Tensor> as_list(const std::array<Tensor, M>& t) {
   return {t.begin(), t.end()};
 }
-// The outputs of op O that have a gradient: all, unless it says how many come before its statistics.
+// The outputs of op O that have a gradient: all, unless it says how many come before its
+// statistics.
 template <class O, class Y>
 std::vector<Tensor> outputs(const Y& y) {
   std::vector<Tensor> list = as_list(y);
+  while (!list.empty() && !list.back().defined()) list.pop_back();  // parts that are not there
   if constexpr (requires { O::differentiable_outputs; }) list.resize(O::differentiable_outputs);
   return list;
 }
 template <class O, size_t... I>
-Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector<SampleInput> inputs, std::index_sequence<I...>) {
+Sample make_sample(std::string name, const typename O::Attrs& attrs,
+                   std::vector<SampleInput> inputs, std::index_sequence<I...>) {
   using Tensors = Sample::Tensors;
   Sample s;
   s.op = O::name;
@@ -86,9 +103,11 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector
       Sample::Explicit e;
       const auto y = O::forward(in[I]..., attrs, saved.get());
       e.outputs = outputs<O>(y);
-      e.backward = [saved](const Tensors& dy, const Tensors& targets) {
+      e.backward_of = [saved](const Tensors& dy, const Tensors& targets,
+                              const Sample::Skips& skip) {
         Into<sizeof...(I)> into;
         for (size_t i = 0; i < targets.size(); ++i) into.target[i] = targets[i];
+        for (size_t i = 0; i < skip.size(); ++i) into.skip[i] = skip[i];
         if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>) {
           return as_list(O::backward(dy[0], std::move(*saved), into));
         } else {
@@ -107,7 +126,8 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs, std::vector
 /// A sample of op O with N inputs, absent ones included.
 template <class O, size_t N>
 Sample sample(std::string name, const typename O::Attrs& attrs, const SampleInput (&inputs)[N]) {
-  return detail::make_sample<O>(std::move(name), attrs, {inputs, inputs + N}, std::make_index_sequence<N>{});
+  return detail::make_sample<O>(std::move(name), attrs, {inputs, inputs + N},
+                                std::make_index_sequence<N>{});
 }
 
 /// Every sample of core's ops, in the order of core/ops/all.h.

@@ -7,13 +7,13 @@ namespace tally {
 
 // The scalars that prove an op by running its own reference loops on them.
 
-/// A value and its derivative along one direction: forward-mode differentiation. Comparisons look at
-/// the value, so a kink takes the side that the loops take.
+/// A value and its derivative along one direction: forward-mode differentiation. Comparisons look
+/// at the value, so a kink takes the side that the loops take.
 struct Dual {
   double v = 0, d = 0;
   Dual() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   explicit(false) Dual(T value) : v(static_cast<double>(value)) {}
   Dual(double value, double derivative) : v(value), d(derivative) {}
   explicit operator double() const { return v; }
@@ -48,7 +48,9 @@ inline Dual tanh(Dual a) {
 }
 inline Dual sin(Dual a) { return chain(std::sin(a.v), std::cos(a.v), a); }
 inline Dual cos(Dual a) { return chain(std::cos(a.v), -std::sin(a.v), a); }
-inline Dual erf(Dual a) { return chain(std::erf(a.v), 2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a); }
+inline Dual erf(Dual a) {
+  return chain(std::erf(a.v), 2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a);
+}
 inline Dual abs(Dual a) { return a.v < 0 ? -a : a; }
 inline Dual pow(Dual a, double p) { return chain(std::pow(a.v, p), p * std::pow(a.v, p - 1), a); }
 inline bool isfinite(Dual a) { return std::isfinite(a.v); }
@@ -65,8 +67,8 @@ inline Counts& counts() {
   return c;
 }
 
-/// A value that counts what is done with it, and remembers whether it was read and written: the same
-/// type serves in memory and in registers.
+/// A value that counts what is done with it, and remembers whether it was read and written: the
+/// same type serves in memory and in registers.
 template <class Value>
 struct CountedOf {
   Value v = 0;
@@ -75,7 +77,7 @@ struct CountedOf {
   mutable bool charged = false;  // its row is charged per index, not per element
   CountedOf() = default;
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   explicit(false) CountedOf(T value) : v(static_cast<Value>(value)) {}
   CountedOf(const CountedOf& o) : v(o.look()) {}
   CountedOf& operator=(const CountedOf& o) {
@@ -105,10 +107,18 @@ inline Counted counted(double v) {
   counts().flops += 1;
   return Counted(v);
 }
-inline Counted operator+(const Counted& a, const Counted& b) { return counted(a.look() + b.look()); }
-inline Counted operator-(const Counted& a, const Counted& b) { return counted(a.look() - b.look()); }
-inline Counted operator*(const Counted& a, const Counted& b) { return counted(a.look() * b.look()); }
-inline Counted operator/(const Counted& a, const Counted& b) { return counted(a.look() / b.look()); }
+inline Counted operator+(const Counted& a, const Counted& b) {
+  return counted(a.look() + b.look());
+}
+inline Counted operator-(const Counted& a, const Counted& b) {
+  return counted(a.look() - b.look());
+}
+inline Counted operator*(const Counted& a, const Counted& b) {
+  return counted(a.look() * b.look());
+}
+inline Counted operator/(const Counted& a, const Counted& b) {
+  return counted(a.look() / b.look());
+}
 inline Counted operator-(const Counted& a) { return Counted(-a.look()); }
 inline Counted& operator+=(Counted& a, const Counted& b) { return a = a + b; }
 inline Counted& operator-=(Counted& a, const Counted& b) { return a = a - b; }
@@ -130,7 +140,7 @@ inline Counted abs(const Counted& a) { return Counted(std::fabs(a.look())); }
 inline bool isfinite(const Counted& a) { return std::isfinite(a.look()); }
 
 template <class T>
-  requires std::is_same_v<T, Counted> || std::is_same_v<T, CountedHalf>
+requires std::is_same_v<T, Counted> || std::is_same_v<T, CountedHalf>
 struct Probe<T> {
   static void index(const int64_t* p) { counts().indices.push_back(p); }
   static void wrote_index(const int64_t* p) { counts().written_indices.push_back(p); }

@@ -59,8 +59,10 @@ struct Linear {
     }
     ModelFlops model_flops() const { return {products(), products()}; }
     Cost cost() const {
-      return flops(products() + (db.defined() ? dy.numel() : 0)) + reads(dy) +
-             reads_if(dw.defined(), x) + reads_if(dx.defined() && dy.rows() > 0, w) +
+      const bool some_in = w.cols() > 0, some_out = w.rows() > 0;  // else there are no products
+      return flops(products() + (db.defined() ? dy.numel() : 0)) +
+             reads_if(db.defined() || (some_in && (dx.defined() || dw.defined())), dy) +
+             reads_if(dw.defined() && some_out, x) + reads_if(dx.defined() && dy.rows() > 0, w) +
              writes(dx, dw, db);
     }
     template <class T>

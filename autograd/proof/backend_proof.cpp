@@ -1,0 +1,134 @@
+// The backend proof: a fast device against the reference, within what rounding can do.
+#include <algorithm>
+#include <limits>
+
+#include "autograd/proof/proof.h"
+
+namespace tally {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+class RoundingScope {
+ public:
+  explicit RoundingScope(DType dtype) : outer_(rounding()) { rounding() = rounding_of(dtype); }
+  ~RoundingScope() { rounding() = outer_; }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  Rounding outer_;
+};
+
+// The numbers of `exact`, which has the type of a run, on another device or in another type.
+Tensor same_numbers(const Tensor& exact, SampleInput like, DType dtype, Device device) {
+  if (!exact.defined()) return {};
+  like.shape = exact.shape();
+  like.values = to_doubles(exact);
+  return make_input(like, dtype, device);
+}
+
+struct Element {
+  double fast, reference, value, error;  // `error` bounds |reference - value| and |fast - value|
+};
+
+// The quotient of difference and limit.
+double judge(const Element& e, double largest, double tiny) {
+  if (std::isnan(e.fast) && std::isnan(e.reference)) return 0;
+  if (e.fast == e.reference) return 0;
+  const bool overflow = std::fabs(e.value) + e.error >= largest;
+  if (!std::isfinite(e.fast) || !std::isfinite(e.reference)) return overflow ? 0 : INFINITY;
+  const double apart = std::fabs(e.fast - e.reference) / (2 * e.error + tiny);
+  const double off = std::fabs(e.reference - e.value) / (e.error + tiny);
+  return overflow ? apart : std::max(apart, off);
+}
+
+std::vector<Element> elements(const Tensor& fast, const Tensor& reference, const Tensor& rounded) {
+  const auto a = to_doubles(fast), b = to_doubles(reference);
+  std::vector<Element> out;
+  for (size_t i = 0; i < a.size(); ++i) out.push_back({a[i], b[i], b[i], 0});
+  size_t i = 0;
+  const auto put = [&](double v, double error) {
+    out[i].value = v;
+    out[i++].error = error;
+  };
+  if (rounded.dtype() == DType::rounded) {
+    detail::each_element<Rounded>(View(rounded), [&](const Rounded& x) { put(x.v, x.error()); });
+  } else if (rounded.dtype() == DType::rounded_half) {
+    detail::each_element<RoundedHalf>(View(rounded),
+                                      [&](const RoundedHalf& x) { put(x.v, x.inherited); });
+  }
+  return out;
+}
+
+void compare(ProofResult& r, const std::string& what, const Tensor& fast, const Tensor& reference,
+             const Tensor& rounded, DType dtype) {
+  if (fast.defined() != reference.defined() ||
+      (fast.defined() && fast.shape() != reference.shape())) {
+    r.error = INFINITY;
+    r.note = what + ": one device gives a tensor, the other none or one of another shape";
+    return;
+  }
+  if (!fast.defined()) return;
+  const double largest =
+      dtype == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const auto list = elements(fast, reference, rounded);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const double quotient = judge(list[i], largest, rounding().tiny);
+    if (!(quotient > r.error)) continue;
+    r.error = quotient;
+    r.note = what + ", element " + to_text(i) + ": " + to_text(list[i].fast) + ", reference " +
+             to_text(list[i].reference) + ", in float64 " + to_text(list[i].value) +
+             ", rounding may do " + to_text(list[i].error);
+  }
+}
+
+}  // namespace
+
+Rounding rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return {0x1p-24, 0, 0x1p-126};
+    case DType::f64:
+      return {0x1p-53, 0, 0x1p-1022};
+    case DType::bf16:
+      return {0x1p-24, 0x1p-8, 0x1p-126};
+    default:
+      fail("rounding_of: nothing is computed in ", dtype);
+  }
+}
+
+ProofResult prove_backend(const Sample& s, Device device, DType dtype) {
+  ProofResult r;
+  r.op = s.op;
+  r.sample = s.name;
+  r.bound = 1;
+  const RoundingScope scope(dtype);
+  const DType rounded_type = dtype == DType::bf16 ? DType::rounded_half : DType::rounded;
+  const Tensors inputs = make_inputs(s, dtype, kReference);
+  const SampleRun reference = run_sample(s, inputs);
+  Tensors there, rounded_inputs, upstream_there, rounded_upstream;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    there.push_back(same_numbers(inputs[i], s.inputs[i], dtype, device));
+    rounded_inputs.push_back(same_numbers(inputs[i], s.inputs[i], rounded_type, kReference));
+  }
+  for (const Tensor& dy : reference.upstream) {
+    SampleInput like;  // an output may be in the accumulator's type: so is its gradient
+    like.accumulator = dy.defined() && dy.dtype() != dtype;
+    upstream_there.push_back(same_numbers(dy, like, dtype, device));
+    rounded_upstream.push_back(same_numbers(dy, like, rounded_type, kReference));
+  }
+  const SampleRun fast = run_sample(s, there, upstream_there);
+  const SampleRun rounded = run_sample(s, rounded_inputs, rounded_upstream);
+  for (size_t i = 0; i < fast.outputs.size(); ++i) {
+    compare(r, "output " + to_text(i), fast.outputs[i], reference.outputs[i], rounded.outputs[i],
+            dtype);
+  }
+  for (size_t i = 0; i < fast.gradients.size(); ++i) {
+    compare(r, "gradient of input " + to_text(i), fast.gradients[i], reference.gradients[i],
+            rounded.gradients[i], dtype);
+  }
+  return r;
+}
+
+}  // namespace tally
