@@ -18,6 +18,11 @@ inline Tensor maximum(const Tensor& a, const Tensor& b) { return apply<ops::Maxi
 /// The smaller of each pair; equal ones share the gradient, a NaN wins.
 inline Tensor minimum(const Tensor& a, const Tensor& b) { return apply<ops::Minimum>({}, a, b); }
 
+/// Where `condition` (u8) is not 0 a, else b. All three broadcast.
+inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return apply<ops::Where>({}, condition, a, b);
+}
+
 // One tensor of any strides, element by element.
 
 /// factor x
@@ -81,7 +86,55 @@ inline Tensor var(const Tensor& x, const Shape& axes = {}, bool keepdim = false,
 /// Running sums along an axis.
 inline Tensor cumsum(const Tensor& x, int axis) { return apply<ops::CumSum>({axis}, x); }
 
-// Layout. All but `copy` are views: no number moves, and what is written to one shows in the other.
+// Rows of the last axis.
+
+/// exp(scale x) / sum exp(scale x).   x (..., C)   `mask` (u8, 1 = allowed) broadcasts to x
+/// What the mask forbids gets 0, a row without anything allowed is all 0; an allowed row of nothing
+/// but -inf is NaN.
+inline Tensor softmax(const Tensor& x, const Tensor& mask = {}, double scale = 1) {
+  return apply<ops::Softmax>({scale}, x, mask);
+}
+/// The logarithm of softmax(x, mask, scale), without overflow; -inf where the mask forbids.
+inline Tensor log_softmax(const Tensor& x, const Tensor& mask = {}, double scale = 1) {
+  return apply<ops::LogSoftmax>({scale}, x, mask);
+}
+/// The k largest of each row from the largest down, and their places (i64). Equal ones in the order
+/// of their places; a NaN counts as largest.   x (..., C)   both (..., k)
+inline std::array<Tensor, 2> top_k(const Tensor& x, int64_t k) { return apply<ops::TopK>({k}, x); }
+
+// Products and look-ups.
+
+/// a b, batched: a (..., M, K), b (..., K, N), y (..., M, N); the axes in front broadcast. A tensor
+/// with one axis is a row (a) or a column (b), and that axis of y goes. `trans_a`, `trans_b`: the
+/// matrices are stored transposed. Error unless each has dense rows or dense columns.
+inline Tensor matmul(const Tensor& a, const Tensor& b, bool trans_a = false, bool trans_b = false) {
+  return apply<ops::MatMul>({trans_a, trans_b}, a, b);
+}
+/// y[i,j] = x[index[i,j], j] for axis 0, x[i, index[i,j]] for axis 1: one element for each index.
+/// index (i64): as many axes as x, none longer but `axis`. Error for an index outside x.
+inline Tensor gather(const Tensor& x, const Tensor& index, int axis) {
+  return apply<ops::Gather>({axis}, x, index);
+}
+/// Slices of x along an axis in the order of a list.   index (I) i64. Error for one outside x.
+inline Tensor index_select(const Tensor& x, const Tensor& index, int axis) {
+  return apply<ops::IndexSelect>({axis}, x, index);
+}
+
+// Type and device.
+
+/// x in another element type; x itself if it has it. Error from floating-point to integer.
+inline Tensor to(const Tensor& x, DType dtype) {
+  check_defined("to", "x", x);
+  return x.dtype() == dtype ? x : apply<ops::Cast>({dtype}, x);
+}
+/// x on another device; x itself if it is there.
+inline Tensor to(const Tensor& x, Device device) {
+  check_defined("to", "x", x);
+  return x.device() == device ? x : apply<ops::ToDevice>({device}, x);
+}
+
+// Layout. All but `copy` and `concat` are views: no number moves, and what is written to one shows
+// in the other.
 
 /// A dense copy. Any element type.
 inline Tensor copy(const Tensor& x) { return apply<ops::Copy>({}, x); }
@@ -115,5 +168,13 @@ inline Tensor slice(const Tensor& x, int axis, int64_t start, int64_t stop, int6
 }
 /// Axes of size 1 repeated, and new axes in front.
 inline Tensor expand(const Tensor& x, const Shape& shape) { return apply<ops::Expand>({shape}, x); }
+
+/// Tensors after one another along an axis, equal but for it. Any element type. Error for none.
+Tensor concat(std::span<const Tensor> parts, int axis);
+inline Tensor concat(std::initializer_list<Tensor> parts, int axis) {
+  return concat(std::span(parts.begin(), parts.size()), axis);
+}
+/// x cut along an axis into views of these sizes, which must add up to it.
+std::vector<Tensor> split(const Tensor& x, std::span<const int64_t> sizes, int axis);
 
 }  // namespace tally
