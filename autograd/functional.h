@@ -30,6 +30,13 @@ inline std::array<Tensor, 2> cross_entropy_with_stats(const Tensor& logits, cons
                                                       const ops::LossOptions& options = {}) {
   return apply<ops::CrossEntropy>(options, logits, targets);
 }
+/// x with each element 0 with probability p and divided by 1 - p otherwise, added to `residual` where given.
+/// Takes a stream of `generator`, but none for p = 0, which returns x itself (or x + residual).
+inline Tensor dropout(const Tensor& x, double p, Generator& generator, const Tensor& residual = {}) {
+  ops::Dropout::check_probability(p);
+  if (p == 0) return residual.defined() ? add(residual, x) : x;
+  return apply<ops::Dropout>({p, generator.seed(), generator.take_stream()}, x, residual);
+}
 /// Rows of a table by id, times `scale`.   ids (...) i64   weight (V, D)   y (..., D)
 /// Error for an id outside 0..V-1. The row `padding_id` gets no gradient (-1: none).
 inline Tensor embedding(const Tensor& ids, const Tensor& weight, double scale = 1, int64_t padding_id = -1) {
@@ -72,5 +79,7 @@ inline Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double eps = 
 inline Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& options = {}, const Tensor& positions = {}) {
   return apply<ops::Rope>(options, x, table, positions);
 }
+/// cap tanh(x / cap).   x (...)   Error unless the cap is finite and above 0
+inline Tensor soft_cap(const Tensor& x, double cap) { return apply<ops::SoftCap>({cap}, x); }
 
 }  // namespace tally

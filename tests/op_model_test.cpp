@@ -356,6 +356,84 @@ TEST_CASE_METHOD(Setup, "clip: refuses what has no norm", "[op][error]") {
                     Contains("the sum must be one number in f64; got (2)"));
 }
 
+TEST_CASE_METHOD(Setup, "soft_cap: values and slopes, and odd caps refused by name",
+                 "[op][error]") {
+  const Tensor x = f64({0, 10, 50, 100, 1e4}, {5});
+  ops::SoftCap::Saved saved;
+  const auto y = numbers(ops::SoftCap::forward(x, {50}, &saved));
+  const auto slope =
+      numbers(ops::SoftCap::backward(full({5}, 1, DType::f64, kReference), std::move(saved))[0]);
+  const double values[] = {0, 9.86876601, 38.0797078, 48.2013790, 50};
+  const double slopes[] = {1, 0.961042983, 0.419974342, 0.0706508249, 0};
+  for (size_t i = 0; i < 5; ++i) {
+    CHECK(y[i] == Approx(values[i]).epsilon(1e-8));
+    CHECK(slope[i] == Approx(slopes[i]).epsilon(1e-8).margin(1e-12));
+  }
+  for (double cap : {0.0, -1.0, double(NAN), double(INFINITY)}) {
+    CHECK_THROWS_WITH(
+        soft_cap(x, cap),
+        Contains("soft_cap: the cap must be finite and above 0; got " + to_text(cap)));
+  }
+}
+
+TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1 gives zeros",
+                 "[op][error]") {
+  Generator g(7);
+  Tensor x = full({4}, 1, DType::f64, kReference);
+  CHECK(dropout(x, 0, g).is(x));
+  CHECK(g.position() == 0);
+  CHECK(numbers(dropout(x, 0, g, x)) == std::vector<double>(4, 2.0));
+  CHECK(g.position() == 0);
+  CHECK(numbers(dropout(x, 1, g)) == std::vector<double>(4, 0.0));
+  for (double p : {0.0, 1.0}) {
+    x.requires_grad_();
+    x.set_grad({});
+    Tape tape;
+    const Tensor y = mul(dropout(x, p, g), full({4}, 1, DType::f64, kReference));
+    tape.backward(y, full({4}, 1, DType::f64, kReference));
+    CHECK(numbers(x.grad()) == std::vector<double>(4, 1 - p));
+  }
+  for (double p : {-0.1, 1.1, double(NAN)}) {
+    CHECK_THROWS_WITH(dropout(x, p, g), Contains("dropout: p must be in 0..1; got " + to_text(p)));
+  }
+  CHECK_THROWS_WITH(dropout(x, 0.5, g, f64({1}, {1})),
+                    Contains("x and residual must have one shape; got (4) and (1)"));
+}
+
+TEST_CASE_METHOD(Setup,
+                 "dropout: one stream gives one mask, in the backward pass and on every device",
+                 "[op]") {
+  const ops::Dropout::Attrs a{0.3, 11, 4};
+  const auto run_on = [&](Device device) {
+    const Tensor x = full({3, 1001}, 1, DType::f32, device);
+    ops::Dropout::Saved saved;
+    const auto y = numbers(ops::Dropout::forward(x, {}, a, &saved));
+    CHECK(numbers(ops::Dropout::backward(x, std::move(saved))[0]) == y);
+    return y;
+  };
+  const auto y = run_on(kReference);
+  CHECK(run_on(kReference) == y);
+  CHECK(run_on(kCPU) == y);
+  double kept = 0;
+  for (double v : y) {
+    kept += v > 0;
+    CHECK((v == 0 || v == double(1 / 0.7f)));
+  }
+  CHECK(std::fabs(kept / 3003 - 0.7) < 0.03);  // about three and a half deviations
+  ops::Dropout::Attrs next = a;
+  next.stream = 5;
+  CHECK(numbers(ops::Dropout::forward(full({3, 1001}, 1, DType::f32, kReference), {}, next,
+                                      nullptr)) != y);
+}
+
+TEST_CASE_METHOD(Setup, "dropout: with a residual it equals the sum", "[op]") {
+  const Tensor x = make_input(normal({5, 9}, 1), DType::f32, kReference),
+               r = make_input(normal({5, 9}, 2), DType::f32, kReference);
+  Generator one(3), two(3);
+  CHECK(numbers(dropout(x, 0.4, one, r)) == numbers(add(r, dropout(x, 0.4, two))));
+  CHECK(one.position() == 1);
+}
+
 TEST_CASE_METHOD(Setup, "model ops: every choice of gradients costs what it declares", "[op]") {
   check_every_choice<ops::Embedding>({}, {indices({5}, {1, 1, 3, 1, 0}), normal({4, 2}, 3)});
   check_every_choice<ops::Embedding>({3}, {indices({0}, {}), normal({4, 2}, 3)});
@@ -367,4 +445,7 @@ TEST_CASE_METHOD(Setup, "model ops: every choice of gradients costs what it decl
   check_every_choice<ops::Gate>({K::silu}, {normal({3, 6}, 1), absent()});
   for (int k = 0; k < ops::kActivations; ++k)
     check_every_choice<ops::Activation>({static_cast<K>(k)}, {normal({3, 5}, 1)});
+  check_every_choice<ops::SoftCap>({2}, {normal({3, 5}, 1)});
+  check_every_choice<ops::Dropout>({0.5}, {normal({3, 5}, 1), normal({3, 5}, 2)});
+  check_every_choice<ops::Dropout>({0.5}, {normal({3, 5}, 1), absent()});
 }

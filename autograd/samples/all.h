@@ -7,6 +7,7 @@
 #include "autograd/samples/clip.h"
 #include "autograd/samples/concat.h"
 #include "autograd/samples/cross_entropy.h"
+#include "autograd/samples/dropout.h"
 #include "autograd/samples/elementwise.h"
 #include "autograd/samples/embedding.h"
 #include "autograd/samples/functions.h"
@@ -20,6 +21,7 @@
 #include "autograd/samples/reductions.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
+#include "autograd/samples/soft_cap.h"
 #include "autograd/samples/softmax.h"
 #include "autograd/samples/top_k.h"
 #include "autograd/samples/where.h"
@@ -36,6 +38,7 @@ inline std::vector<std::vector<Sample>> all() {
       concat(),
       cross_entropy(),
       cumsum(),
+      dropout(),
       elementwise(),
       embedding(),
       functions(),
@@ -51,6 +54,7 @@ inline std::vector<std::vector<Sample>> all() {
       reductions(),
       rms_norm(),
       rope(),
+      soft_cap(),
       softmax(),
       split(),
       top_k(),

@@ -9,6 +9,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
+#include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
 #include "core/ops/functions.h"
@@ -22,6 +23,7 @@
 #include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/soft_cap.h"
 #include "core/ops/softmax.h"
 #include "core/ops/top_k.h"
 #include "core/ops/view_ops.h"
@@ -48,6 +50,7 @@ using AllCalls = TypeList<
     ops::CrossEntropy::Forward, ops::CrossEntropy::Backward,
     ops::CumSum::Call,
     ops::Div::Forward, ops::Div::Backward,
+    ops::Dropout::Call,
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
     ops::Exp::Forward, ops::Exp::Backward,
@@ -74,6 +77,7 @@ using AllCalls = TypeList<
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,
     ops::Scale::Forward, ops::Scale::Backward,
     ops::Sin::Forward, ops::Sin::Backward,
+    ops::SoftCap::Forward, ops::SoftCap::Backward,
     ops::Softmax::Forward, ops::Softmax::Backward,
     ops::Sqrt::Forward, ops::Sqrt::Backward,
     ops::Square::Forward, ops::Square::Backward,

@@ -1,0 +1,19 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/soft_cap.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> soft_cap() {
+  using O = ops::SoftCap;
+  return {
+      sample<O>("5 x 7, cap 2", {2}, {normal({5, 7}, 1, 2)}),
+      sample<O>("cap 50", {50}, {normal({2, 3, 4}, 2, 60)}),
+      sample<O>("one element", {30}, {normal({1}, 3)}),
+      sample<O>("a scalar", {30}, {normal({}, 4)}),
+      sample<O>("no elements", {30}, {normal({2, 0}, 5)}),
+      sample<O>("saturated", {50}, {values({6}, {0, 10, 50, 100, 1e4, -1e4})}).not_smooth(),
+  };
+}
+
+}  // namespace tally::samples
