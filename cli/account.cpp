@@ -117,8 +117,8 @@ void print_text(const Report& r, const std::string& by) {
 
 }  // namespace
 
-int account(const Account& o) {
-  const tally::Target target = resolve_target(o.target.name, o.target.set);
+int account(const AccountOptions& o) {
+  const Target target = resolve_target(o.target.name, o.target.set);
   if (o.target.print_config) {
     std::fputs(to_json_text(target.config).c_str(), stdout);
     return 0;

@@ -65,7 +65,7 @@ std::string isa_list() {
 
 }  // namespace
 
-int doctor(const Doctor& o) {
+int doctor(const DoctorOptions& o) {
   struct sysinfo memory {};
   sysinfo(&memory);
   const double total = static_cast<double>(memory.totalram) * memory.mem_unit, available = static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit;

@@ -53,7 +53,7 @@ void add_sample(Row& row, const Sample& s) {
   add_gradient(row, prove_by_differences(s));
 }
 
-std::vector<Row> check_samples(const Gradcheck& o, const std::vector<Sample>& samples, ProgressLine& line) {
+std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Sample>& samples, ProgressLine& line) {
   std::vector<Row> rows;
   for (const Sample& s : samples) {
     if (o.what != "all" && s.op != o.what) continue;
@@ -66,7 +66,7 @@ std::vector<Row> check_samples(const Gradcheck& o, const std::vector<Sample>& sa
 }
 
 /// A whole model in float64: `cases` elements of every parameter, spread over it.
-std::vector<Row> check_model(const Gradcheck& o, const RunConfig& config, ProgressLine& line) {
+std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config, ProgressLine& line) {
   const ModelConfig& c = config.model;
   const auto model = build_model(c, DType::f64, kCPU);
   initialise(*model, c, o.seed);
@@ -125,7 +125,7 @@ std::string verdict(const Row& r) {
   return r.by_differences ? "ok" : "ok (adjoint)";
 }
 
-int print(const Gradcheck& o, const std::vector<Row>& rows) {
+int print(const GradcheckOptions& o, const std::vector<Row>& rows) {
   bool ok = true;
   double worst = 0;
   Json list = Json::array();
@@ -151,7 +151,7 @@ int print(const Gradcheck& o, const std::vector<Row>& rows) {
 
 }  // namespace
 
-int gradcheck(const Gradcheck& o) {
+int gradcheck(const GradcheckOptions& o) {
   register_proof_kernels();
   ProgressLine line(o.quiet || o.json);
   std::vector<Sample> samples = core_samples();

@@ -13,7 +13,7 @@
 namespace tally::cli {
 namespace {
 
-int inspect(const Import& o) {
+int inspect(const ImportOptions& o) {
   const SafetensorFile file(o.path);
   std::vector<std::vector<std::string>> rows = {{"tensor", "type and shape", "bytes"}};
   Json list = Json::array();
@@ -32,7 +32,7 @@ int inspect(const Import& o) {
 
 }  // namespace
 
-int import(const Import& o) {
+int import(const ImportOptions& o) {
   namespace fs = std::filesystem;
   if (o.inspect && !fs::is_directory(o.path)) return inspect(o);
   const Checkpoint checkpoint = Checkpoint::hugging_face(o.path);

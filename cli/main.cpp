@@ -24,7 +24,7 @@ void add_common(CLI::App& app, Common& o) {
   app.add_option_function<uint64_t>("--seed", [&o](uint64_t s) { o.seed = s, o.seed_given = true; }, "Seed of all randomness (1)");
 }
 
-void add_target(CLI::App& app, Target& t) {
+void add_target(CLI::App& app, TargetOptions& t) {
   app.add_option("target", t.name, "A preset (tally models), a JSON file, a run or a Hugging Face directory")->required();
   app.add_option("--set", t.set, "Change a field: dotted.path=value; repeatable")->allow_extra_args(false);
   app.add_flag("--print-config", t.print_config, "Print the resolved configuration and stop");
@@ -38,17 +38,17 @@ CLI::App* add_verb(CLI::App& app, const char* name, const char* does, const char
 
 /// Every verb's options live as long as the program: CLI11 writes into them.
 struct Options {
-  Doctor doctor;
-  Models models;
-  Train train;
-  Eval eval;
-  Generate generate;
-  Tokenizer tokenizer;
-  Data data;
-  Gradcheck gradcheck;
-  Account account;
-  Verify verify;
-  Import import;
+  DoctorOptions doctor;
+  ModelsOptions models;
+  TrainOptions train;
+  EvalOptions eval;
+  GenerateOptions generate;
+  TokenizerOptions tokenizer;
+  DataOptions data;
+  GradcheckOptions gradcheck;
+  AccountOptions account;
+  VerifyOptions verify;
+  ImportOptions import;
 };
 
 template <class O>

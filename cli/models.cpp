@@ -56,7 +56,7 @@ void print_one(const Preset& p) {
 
 }  // namespace
 
-int models(const Models& o) {
+int models(const ModelsOptions& o) {
   if (o.name.empty()) return print_list(o.json);
   const Preset& p = find_preset(o.name);
   if (o.json) print_json(preset_json(p));

@@ -36,14 +36,14 @@ SpecialTokens special_rule(const std::string& name) {
   return SpecialTokens::refuse;
 }
 
-int train_verb(const Tokenizer& o) {
+int train_verb(const TokenizerOptions& o) {
   TokenizerTrainOptions options;
   options.vocab_size = o.vocab_size;
   options.pattern = o.pattern;
   options.tie = tie_rule(o.ties);
   if (!o.special_tokens.empty()) options.special = o.special_tokens;
   const auto start = std::chrono::steady_clock::now();
-  const tally::Tokenizer t = train_tokenizer(o.files, options);
+  const Tokenizer t = train_tokenizer(o.files, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::error_code error;
   fs::create_directories(o.out, error);
@@ -54,8 +54,8 @@ int train_verb(const Tokenizer& o) {
   return 0;
 }
 
-int encode_verb(const Tokenizer& o) {
-  const tally::Tokenizer t = load_tokenizer(o.tokenizer);
+int encode_verb(const TokenizerOptions& o) {
+  const Tokenizer t = load_tokenizer(o.tokenizer);
   std::string text = o.text;
   for (const std::string& f : o.files) text += read_file(f);
   if (o.text.empty() && o.files.empty()) text = standard_input();
@@ -77,8 +77,8 @@ int64_t parse_id(const std::string& word) {
   return id;
 }
 
-int decode_verb(const Tokenizer& o) {
-  const tally::Tokenizer t = load_tokenizer(o.tokenizer);
+int decode_verb(const TokenizerOptions& o) {
+  const Tokenizer t = load_tokenizer(o.tokenizer);
   std::vector<int64_t> ids;
   for (const std::string& word : o.files) ids.push_back(parse_id(word));
   if (o.files.empty()) {
@@ -94,7 +94,7 @@ int decode_verb(const Tokenizer& o) {
   return 0;
 }
 
-int info_verb(const Tokenizer& o) {
+int info_verb(const TokenizerOptions& o) {
   const TokenizerInfo i = describe(load_tokenizer(o.tokenizer));
   if (o.json) {
     Json added = Json::array();
@@ -122,8 +122,8 @@ Json file_json(const TokenFile& f) {
   return {{"path", f.name()}, {"tokens", f.size()}, {"element_type", to_text(f.width())}, {"documents", f.meta().documents}, {"source_bytes", f.meta().source_bytes}};
 }
 
-int prepare_verb(const Data& o) {
-  const tally::Tokenizer t = load_tokenizer(o.tokenizer);
+int prepare_verb(const DataOptions& o) {
+  const Tokenizer t = load_tokenizer(o.tokenizer);
   TextOptions text;
   text.val_fraction = o.val_fraction;
   const TokenSplits s = prepare_data(o.files, t, o.out, text);
@@ -139,7 +139,7 @@ int prepare_verb(const Data& o) {
   return 0;
 }
 
-int inspect_verb(const Data& o) {
+int inspect_verb(const DataOptions& o) {
   for (const std::string& file : o.files) {
     TokenFileOptions options;
     if (!o.element_type.empty()) options.width = token_width_by_name(o.element_type);
@@ -161,12 +161,12 @@ int inspect_verb(const Data& o) {
 
 }  // namespace
 
-int tokenizer(const Tokenizer& o) {
+int tokenizer(const TokenizerOptions& o) {
   if (o.verb == "train") return train_verb(o);
   if (o.verb == "encode") return encode_verb(o);
   return o.verb == "decode" ? decode_verb(o) : info_verb(o);
 }
 
-int data(const Data& o) { return o.verb == "prepare" ? prepare_verb(o) : inspect_verb(o); }
+int data(const DataOptions& o) { return o.verb == "prepare" ? prepare_verb(o) : inspect_verb(o); }
 
 }  // namespace tally::cli

@@ -29,11 +29,11 @@ struct Session {
   RunConfig config;
   RunInputs inputs;
   Tokenizer tokenizer = Tokenizer::bytes();
-  TokenSplits data;
+  std::optional<TokenSplits> data;
   std::map<std::string, std::string> facts;
 };
 
-Tokenizer choose_tokenizer(const Train& o, const Session& s) {
+Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer);
   const int64_t vocab = s.config.model.vocab;
   if (vocab <= 257) return Tokenizer::bytes(vocab == 257);
@@ -49,14 +49,14 @@ Tokenizer choose_tokenizer(const Train& o, const Session& s) {
 }
 
 void open_session_data(Session& s) {
-  DataOptions options;
+  tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
   if (s.inputs.data.size() == 1) s.data = open_data(s.inputs.data[0], s.tokenizer, options);
   else s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
   check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ", s.tokenizer.vocab_size(), " tokens, the model ",
         s.config.model.vocab, "; set model.vocab=", s.tokenizer.vocab_size());
   s.facts = {{"model configuration", to_json_text({s.config.model, {}})},
-             {"training data", s.data.train.content_hash()},
+             {"training data", s.data->train.content_hash()},
              {"tokenizer", s.tokenizer.hash()},
              {"seed", to_text(s.config.train.seed)},
              {"batch", fmt::format("{} x {}", s.config.train.batch, s.config.train.accumulation)},
@@ -71,8 +71,8 @@ Json session_environment(const Session& s) {
   env["seed"] = s.config.train.seed;
   env["data_hash"] = s.facts.at("training data");
   env["tokenizer_hash"] = s.facts.at("tokenizer");
-  env["train_tokens"] = s.data.train.size();
-  env["val_tokens"] = s.data.val ? s.data.val->size() : 0;
+  env["train_tokens"] = s.data->train.size();
+  env["val_tokens"] = s.data->val ? s.data->val->size() : 0;
   return env;
 }
 
@@ -82,7 +82,7 @@ std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
   return out;
 }
 
-Session new_session(const Train& o) {
+Session new_session(const TrainOptions& o) {
   check(!o.target.name.empty(), "train: name a preset, a JSON file or a run to start from (`tally models` lists the presets), or --resume a run");
   check(!o.data.empty(), "train: name the text to train on with --data FILE");
   Session s;
@@ -96,7 +96,7 @@ Session new_session(const Train& o) {
   return s;
 }
 
-Session resumed_session(const Train& o, const RunDirectory& run) {
+Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   Session s;
   s.config = resolve_target(run.path(), o.target.set).config;
   if (o.steps > 0) s.config.train.steps = o.steps;
@@ -120,7 +120,7 @@ Session resumed_session(const Train& o, const RunDirectory& run) {
 /// The loop: steps, evaluations, samples, checkpoints, one line a logged step.
 class Loop {
  public:
-  Loop(const Train& o, Session& s, Trainer& trainer, RunDirectory& run)
+  Loop(const TrainOptions& o, Session& s, Trainer& trainer, RunDirectory& run)
       : o_(o), s_(s), trainer_(trainer), run_(run), line_(o.quiet), first_(trainer.steps_done()) {}
 
   int run() {
@@ -178,7 +178,7 @@ class Loop {
   void sample() {
     if (o_.quiet || o_.json) return;
     line_.finish();
-    GenerateOptions g;
+    tally::GenerateOptions g;
     g.max_new_tokens = s_.config.train.sample_tokens;
     g.sampling = {0.8, 40, 1, 0};
     std::fputs("  sample: ", stderr);
@@ -211,7 +211,7 @@ class Loop {
     return 0;
   }
 
-  const Train& o_;
+  const TrainOptions& o_;
   Session& s_;
   Trainer& trainer_;
   RunDirectory& run_;
@@ -222,8 +222,8 @@ class Loop {
   Clock::time_point start_, logged_;
 };
 
-int run_session(const Train& o, Session& s, RunDirectory& run, bool resume) {
-  Trainer trainer(s.config, s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype), parse_device(s.inputs.device));
+int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resume) {
+  Trainer trainer(s.config, *s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype), parse_device(s.inputs.device));
   if (resume) {
     trainer.resume(run, s.facts);
     run.truncate_metrics(trainer.steps_done());
@@ -239,7 +239,7 @@ int run_session(const Train& o, Session& s, RunDirectory& run, bool resume) {
 
 }  // namespace
 
-int train(const Train& o) {
+int train(const TrainOptions& o) {
   if (o.target.print_config) {
     std::fputs(to_json_text(new_session(o).config).c_str(), stdout);
     return 0;
@@ -254,7 +254,7 @@ int train(const Train& o) {
   check(!RunDirectory::is_run(o.out), o.out, ": holds a run already; go on with it (--resume ", o.out, "), or choose another --out");
   s.tokenizer = choose_tokenizer(o, s);
   open_session_data(s);
-  Dataset(s.data.train, s.config.train.seq ? s.config.train.seq : s.config.model.context);  // long enough, before anything is written
+  Dataset(s.data->train, s.config.train.seq ? s.config.train.seq : s.config.model.context);  // long enough, before anything is written
   RunDirectory run = RunDirectory::create(o.out);
   save_tokenizer_json(s.tokenizer, run.file("tokenizer.json"));
   write_file_atomic(run.file("env.json"), session_environment(s).dump(2) + "\n");

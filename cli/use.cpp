@@ -15,8 +15,8 @@ namespace tally::cli {
 namespace {
 
 /// The tokens to evaluate on: the given files whole, or the run's own held-out split.
-TokenFile evaluation_tokens(const Eval& o, const LoadedModel& loaded, const Tokenizer& tokenizer) {
-  DataOptions options;
+TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded, const Tokenizer& tokenizer) {
+  tally::DataOptions options;
   std::vector<std::string> files = o.data;
   if (files.empty()) {
     const Json env = read_json(loaded.folder + "/env.json");
@@ -37,7 +37,7 @@ double weight_bytes(nn::Decoder& model) {
 
 }  // namespace
 
-int eval(const Eval& o) {
+int eval(const EvalOptions& o) {
   LoadedModel loaded = load_model(o.run, dtype_of_options(o), device_of_options(o));
   const Tokenizer tokenizer = load_model_tokenizer(loaded);
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
@@ -52,10 +52,10 @@ int eval(const Eval& o) {
   return 0;
 }
 
-int generate(const Generate& o) {
+int generate(const GenerateOptions& o) {
   LoadedModel loaded = load_model(o.run, dtype_of_options(o), device_of_options(o));
   const Tokenizer tokenizer = load_model_tokenizer(loaded);
-  GenerateOptions g;
+  tally::GenerateOptions g;
   g.max_new_tokens = o.max_new_tokens;
   g.sampling = {o.greedy ? 0 : o.temperature, o.top_k, o.top_p, o.min_p};
   g.stop = o.stop;

@@ -17,36 +17,36 @@ struct Common {
 };
 
 /// A model or run by name, and changes to its configuration.
-struct Target {
+struct TargetOptions {
   std::string name;  // a preset, a JSON file, a run directory or a Hugging Face directory
   std::vector<std::string> set;  // dotted.path=value
   bool print_config = false;
 };
 
-struct Doctor : Common {};
-int doctor(const Doctor& options);
+struct DoctorOptions : Common {};
+int doctor(const DoctorOptions& options);
 
-struct Models : Common {
+struct ModelsOptions : Common {
   std::string name;
 };
-int models(const Models& options);
+int models(const ModelsOptions& options);
 
-struct Train : Common {
-  Target target;
+struct TrainOptions : Common {
+  TargetOptions target;
   std::vector<std::string> data;
   std::string out, resume, tokenizer;
   int64_t steps = 0;  // 0: as configured
   double max_minutes = 0, val_fraction = -1;
 };
-int train(const Train& options);
+int train(const TrainOptions& options);
 
-struct Eval : Common {
+struct EvalOptions : Common {
   std::string run;
   std::vector<std::string> data;
 };
-int eval(const Eval& options);
+int eval(const EvalOptions& options);
 
-struct Generate : Common {
+struct GenerateOptions : Common {
   std::string run, prompt;
   int64_t max_new_tokens = 100;
   double temperature = 0.8, top_p = 1, min_p = 0;
@@ -54,53 +54,53 @@ struct Generate : Common {
   bool greedy = false, stats = false;
   std::vector<std::string> stop;
 };
-int generate(const Generate& options);
+int generate(const GenerateOptions& options);
 
-struct Tokenizer : Common {
+struct TokenizerOptions : Common {
   std::string verb;  // train, encode, decode, info
   std::vector<std::string> files;
   std::string tokenizer, out, pattern = "gpt2", ties = "bytes-greater", text, special = "plain";
   std::vector<std::string> special_tokens;
   int64_t vocab_size = 0;
 };
-int tokenizer(const Tokenizer& options);
+int tokenizer(const TokenizerOptions& options);
 
-struct Data : Common {
+struct DataOptions : Common {
   std::string verb;  // prepare, inspect
   std::vector<std::string> files;
   std::string tokenizer, out, element_type;
   double val_fraction = 0;
   int64_t vocab_size = 0, context = 0;
 };
-int data(const Data& options);
+int data(const DataOptions& options);
 
-struct Gradcheck : Common {
+struct GradcheckOptions : Common {
   std::string what = "all";
   int64_t cases = 0;  // 0: all
   std::vector<std::string> set;
 };
-int gradcheck(const Gradcheck& options);
+int gradcheck(const GradcheckOptions& options);
 
-struct Account : Common {
-  Target target;
+struct AccountOptions : Common {
+  TargetOptions target;
   int64_t batch = 1, seq = 0;
   bool train = false, decode = false, algebra = false;
   std::string optimizer = "adamw", by = "op", fit;
 };
-int account(const Account& options);
+int account(const AccountOptions& options);
 
-struct Verify : Common {
+struct VerifyOptions : Common {
   std::string verb;  // model, ops, optim, tokenizer
   std::vector<std::string> files;
   std::string tokenizer;
   bool known = false;
 };
-int verify(const Verify& options);
+int verify(const VerifyOptions& options);
 
-struct Import : Common {
+struct ImportOptions : Common {
   std::string path, out;
   bool inspect = false;
 };
-int import(const Import& options);
+int import(const ImportOptions& options);
 
 }  // namespace tally::cli

@@ -207,6 +207,7 @@ Tensor OpCase::constant(double value, const Shape& shape) const {
 OpTable op_table() {
   OpTable table;
   add_basic_ops(table);
+  add_model_ops(table);
   add_product_ops(table);
   return table;
 }

@@ -40,6 +40,7 @@ using OpTable = std::map<std::string, OpFunction, std::less<>>;
 
 /// The ops that this build can replay, by the record's name: one table a group.
 void add_basic_ops(OpTable& table);
+void add_model_ops(OpTable& table);
 void add_product_ops(OpTable& table);
 OpTable op_table();
 
