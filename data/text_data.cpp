@@ -87,9 +87,11 @@ std::string joined(const std::vector<std::string>& files) {
 
 std::vector<std::string> text_files_in(const fs::path& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   }
+  check(!error, folder.string(), ": cannot list the folder: ", error.message());
   std::sort(files.begin(), files.end());
   check(!files.empty(), folder.string(), ": a data folder must hold train.npy or .txt files; it ",
         "has neither; run `tally data prepare` or name a text file");
@@ -196,8 +198,10 @@ TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     const fs::path train = fs::path(path) / "train.npy", val = fs::path(path) / "val.npy";
-    if (!fs::exists(train)) return tokenize_files(text_files_in(path), tokenizer, options.text);
-    if (!fs::exists(val)) return split_tokens(TokenFile::open(train, tokens), options.text);
+    if (!fs::exists(train, ignored))
+      return tokenize_files(text_files_in(path), tokenizer, options.text);
+    if (!fs::exists(val, ignored))
+      return split_tokens(TokenFile::open(train, tokens), options.text);
     return {TokenFile::open(train, tokens), TokenFile::open(val, tokens)};
   }
   const fs::path extension = fs::path(path).extension();

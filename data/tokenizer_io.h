@@ -17,10 +17,10 @@ struct TokenizerLoadOptions {
 };
 
 /// Reads a tokenizer, whatever it is kept in:
-///   a folder         its tokenizer.json, else vocab.json + merges.txt (or encoder.json +
-///   vocab.bpe),
-///                    else its one .tiktoken file or tokenizer.model
-///   *.json           a tokenizer.json, or a vocab.json with merges.txt beside it
+///   a folder         its tokenizer.json, else vocab.json + merges.txt (or encoder.json and
+///                    vocab.bpe), else its one .tiktoken file or tokenizer.model
+///   vocab.json, encoder.json   with merges.txt or vocab.bpe beside it
+///   another *.json   a tokenizer.json
 ///   *.txt, *.bpe     merges with their vocabulary beside them
 ///   any other file   tiktoken's lines "base64 rank"
 ///   the word bytes   the 256 bytes and <|endoftext|> (if there is no file of that name)

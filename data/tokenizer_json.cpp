@@ -220,7 +220,8 @@ void refuse_unsupported(const Section& file) {
 std::optional<TokenId> configured_eot(const std::string& path, const TokenizerSpec& spec) {
   namespace fs = std::filesystem;
   const fs::path config_path = fs::path(path).parent_path() / "tokenizer_config.json";
-  if (!fs::exists(config_path)) return std::nullopt;
+  std::error_code ignored;
+  if (!fs::exists(config_path, ignored)) return std::nullopt;
   const Json config = read_json(config_path);
   if (!config.is_object() || !config.contains("eos_token")) return std::nullopt;
   const Json& eos = config["eos_token"];

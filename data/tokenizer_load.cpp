@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "data/bpe_alphabet.h"
-#include "data/json.h"
 #include "data/tokenizer_io.h"
 
 namespace tally {
@@ -23,22 +22,18 @@ Tokenizer load_folder(const fs::path& folder, const TokenizerLoadOptions& option
     }
   }
   std::vector<fs::path> ranks;
-  for (const auto& entry : fs::directory_iterator(folder)) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (entry.path().extension() == ".tiktoken" || entry.path().filename() == "tokenizer.model") {
       ranks.push_back(entry.path());
     }
   }
+  check(!error, folder.string(), ": cannot list the folder: ", error.message());
   check(ranks.size() == 1, folder.string(), ": a tokenizer's folder must hold tokenizer.json, ",
         "vocab.json and merges.txt, or one .tiktoken file; it has ",
         ranks.empty() ? "none of these" : "several .tiktoken files",
         "; name the file itself or another folder");
   return load_tiktoken(ranks[0], options);
-}
-
-/// A vocab.json is one flat object of numbers; a tokenizer.json has the member "model".
-bool is_flat_vocabulary(const std::string& path) {
-  const Json json = read_json(path);
-  return json.is_object() && !json.contains("model") && !json.empty() && json.front().is_number();
 }
 
 }  // namespace
@@ -48,12 +43,13 @@ Tokenizer load_tokenizer(const std::string& name, const TokenizerLoadOptions& op
   if (name == "bytes" && !is_there(path)) return Tokenizer::bytes(true);
   check(is_there(path), name, ": there is no such file or folder; give a tokenizer.json, a folder ",
         "that holds one, vocab.json with merges.txt, a .tiktoken file, or the word bytes");
-  if (fs::is_directory(path)) return load_folder(path, options);
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return load_folder(path, options);
   const fs::path folder = path.parent_path();
   if (path.extension() == ".json") {
-    if (!is_flat_vocabulary(name)) return load_tokenizer_json(name);
-    const bool gpt2 = path.filename() == "encoder.json" && !is_there(folder / "merges.txt");
-    return load_vocab_merges(name, folder / (gpt2 ? "vocab.bpe" : "merges.txt"), options);
+    const bool encoder = path.filename() == "encoder.json";
+    if (!encoder && path.filename() != "vocab.json") return load_tokenizer_json(name);
+    return load_vocab_merges(name, folder / (encoder ? "vocab.bpe" : "merges.txt"), options);
   }
   if (path.extension() == ".bpe") return load_vocab_merges(folder / "encoder.json", name, options);
   if (path.extension() == ".txt") return load_vocab_merges(folder / "vocab.json", name, options);
