@@ -98,7 +98,7 @@ Rounding rounding_of(DType dtype) {
   }
 }
 
-ProofResult prove_backend(const Sample& s, Device device, DType dtype) {
+ProofResult prove_backend(const Sample& s, Device device, DType dtype, const Arrange& arrange) {
   ProofResult r;
   r.op = s.op;
   r.sample = s.name;
@@ -117,6 +117,13 @@ ProofResult prove_backend(const Sample& s, Device device, DType dtype) {
     like.accumulator = dy.defined() && dy.dtype() != dtype;
     upstream_there.push_back(same_numbers(dy, like, dtype, device));
     rounded_upstream.push_back(same_numbers(dy, like, rounded_type, kReference));
+  }
+  int place = 0;
+  for (Tensors* list : {&there, &upstream_there}) {
+    for (Tensor& t : *list) {
+      if (arrange && t.defined()) t = arrange(t, place);
+      ++place;
+    }
   }
   const SampleRun fast = run_sample(s, there, upstream_there);
   const SampleRun rounded = run_sample(s, rounded_inputs, rounded_upstream);

@@ -40,7 +40,11 @@ ProofResult prove_tape(const Sample& sample, Device device, DType dtype);
 /// |a - b| <= 2 E + the smallest normal number, E the bound that rounded.h gathers along the
 /// reference loops. The reference itself must lie within E of the value in float64. `error` is the
 /// largest quotient of difference and limit, bound 1.
-ProofResult prove_backend(const Sample& sample, Device device, DType dtype);
+/// `arrange`, when given, lays out what runs on `device`: it gets each input and then each upstream
+/// gradient with its place among them, and returns the same numbers in another layout.
+using Arrange = std::function<Tensor(const Tensor&, int)>;
+ProofResult prove_backend(const Sample& sample, Device device, DType dtype,
+                          const Arrange& arrange = {});
 
 /// The same bits of outputs and gradients for 1, 2, 3 and 7 threads.
 ProofResult prove_threads(const Sample& sample, Device device, DType dtype);

@@ -34,7 +34,8 @@ Tensors copies(const Tensors& list) {
   Tensors out;
   for (const Tensor& t : list) {
     out.push_back(t.defined() ? empty_like(t) : Tensor());
-    if (t.defined() && t.numel() > 0) backend(t.device()).copy(out.back().data(), t.data(), t.nbytes());
+    if (t.defined() && t.numel() > 0)
+      backend(t.device()).copy(out.back().data(), t.data(), t.nbytes());
   }
   return out;
 }

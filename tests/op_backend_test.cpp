@@ -1,0 +1,124 @@
+// Every backend against the reference and against meta, generic over the sample table.
+#include "core/host_backend.h"
+#include "core/ops/all.h"
+#include "core/parallel.h"
+#include "tests/samples.h"
+
+using namespace tally;
+
+namespace {
+
+// Shapes that fast kernels cut into several pieces.
+std::vector<Sample> large_samples() {
+  using namespace tally::ops;
+  return {
+      sample<Linear>("many rows", {},
+                     {normal({300, 257}, 1), normal({130, 257}, 2), normal({130}, 3)}),
+      sample<Linear>("many columns", {}, {normal({9, 64}, 4), normal({2050, 64}, 5), absent()}),
+      sample<RMSNorm>("many rows", {1e-5}, {normal({1000, 129}, 6), normal({129}, 7)}),
+      sample<Embedding>("many ids", {}, {indices({5000}, 8, 77), normal({77, 65}, 9)}),
+  };
+}
+
+// A backend that stands for a kernel writer's: memory like the host's, one kernel of its own.
+Device faulty_device() {
+  static const Device device = register_backend(std::make_unique<HostBackend>("faulty"));
+  return device;
+}
+
+const Sample& linear_sample() {
+  static const Sample s =
+      sample<ops::Linear>("one row", {}, {normal({1, 64}, 1), normal({3, 64}, 2), absent()});
+  return s;
+}
+
+template <class Sum>
+ProofResult prove_linear_with(Sum sum) {
+  set_up_proofs();
+  kernels<ops::Linear::Forward>[faulty_device().kind][static_cast<size_t>(DType::f32)] = sum;
+  return prove_backend(linear_sample(), faulty_device(), DType::f32);
+}
+
+}  // namespace
+
+TEST_CASE("every op: the cpu backend equals the reference within what rounding can do", "[op]") {
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    prove_all([&](const Sample& s) { return prove_backend(s, kCPU, dtype); });
+  }
+}
+
+TEST_CASE("every op: the bits do not depend on the number of threads", "[op][threads]") {
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    prove_all([&](const Sample& s) { return prove_threads(s, kCPU, dtype); });
+    for (const Sample& s : large_samples()) {
+      const ProofResult r = prove_threads(s, kCPU, dtype);
+      INFO(r.op << " '" << r.sample << "': " << r.note);
+      CHECK(r.ok());
+    }
+  }
+}
+
+TEST_CASE("every op: a run on meta has the ledger and the peak memory of a real run",
+          "[op][memory]") {
+  for (Device device : {kReference, kCPU}) {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      prove_all([&](const Sample& s) { return prove_meta(s, device, dtype); });
+    }
+  }
+}
+
+TEST_CASE("the rounding bound of a product is K u sum|terms|, in any order", "[proof]") {
+  set_up_proofs();
+  const double u = rounding_of(DType::f32).unit;
+  rounding() = rounding_of(DType::f32);
+  Rounded sum(0);
+  double terms = 0;
+  for (int k = 0; k < 100; ++k) {
+    const Rounded product = Rounded::term(std::sin(k), 0) * Rounded::term(std::cos(3 * k), 0);
+    sum += product;
+    terms += std::fabs(product.v);
+  }
+  // 100 additions, and one unit for each product.
+  CHECK(sum.error() == Approx(101 * u * terms).epsilon(1e-6));
+  rounding() = {};
+}
+
+TEST_CASE("the backend proof takes another order of a sum, not another sum", "[proof]") {
+  using Call = ops::Linear::Forward;
+  const auto backwards = [](const Call& c) {
+    for (int64_t o = 0; o < c.w.rows(); ++o) {
+      float sum = 0;
+      for (int64_t i = c.w.cols() - 1; i >= 0; --i)
+        sum += c.x.row<float>(0)[i] * c.w.row<float>(o)[i];
+      c.y.row<float>(0)[o] = sum;
+    }
+  };
+  CHECK(prove_linear_with(backwards).ok());
+
+  const auto narrow_sum = [](const Call& c) {  // the sum is kept in bf16
+    for (int64_t o = 0; o < c.w.rows(); ++o) {
+      bf16 sum(0.0F);
+      for (int64_t i = 0; i < c.w.cols(); ++i)
+        sum = bf16(static_cast<float>(sum) + c.x.row<float>(0)[i] * c.w.row<float>(o)[i]);
+      c.y.row<float>(0)[o] = static_cast<float>(sum);
+    }
+  };
+  const ProofResult narrow = prove_linear_with(narrow_sum);
+  INFO(narrow.note);
+  CHECK(narrow.error > 10);
+
+  const auto short_sum = [](const Call& c) {  // the last term is left out
+    for (int64_t o = 0; o < c.w.rows(); ++o) {
+      float sum = 0;
+      for (int64_t i = 0; i + 1 < c.w.cols(); ++i)
+        sum += c.x.row<float>(0)[i] * c.w.row<float>(o)[i];
+      c.y.row<float>(0)[o] = sum;
+    }
+  };
+  CHECK(prove_linear_with(short_sum).error > 10);
+
+  const auto not_a_number = [](const Call& c) {
+    for (int64_t o = 0; o < c.w.rows(); ++o) c.y.row<float>(0)[o] = NAN;
+  };
+  CHECK_FALSE(prove_linear_with(not_a_number).ok());
+}

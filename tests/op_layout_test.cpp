@@ -1,0 +1,184 @@
+// Each operand and upstream gradient of every op as a transposed, stepped, shifted or expanded
+// view: the numbers of a dense copy, or a refusal that says what to do. Never dense indexing.
+#include <cstring>
+#include <set>
+
+#include "tests/samples.h"
+
+using namespace tally;
+
+namespace {
+
+// Visits the elements of equal places of two tensors of one shape, whatever their strides.
+template <class F>
+void each_pair(const Tensor& a, const Tensor& b, F&& f) {
+  std::array<int64_t, Shape::kMaxAxes> at{};
+  for (int64_t n = 0; n < a.numel(); ++n) {
+    int64_t x = 0, y = 0;
+    for (int i = 0; i < a.ndim(); ++i) {
+      x += at[static_cast<size_t>(i)] * a.strides()[i];
+      y += at[static_cast<size_t>(i)] * b.strides()[i];
+    }
+    f(x, y);
+    for (int i = a.ndim() - 1; i >= 0 && ++at[static_cast<size_t>(i)] == a.shape()[i]; --i)
+      at[static_cast<size_t>(i)] = 0;
+  }
+}
+
+// The numbers of `t` written into `view`, a view of memory where everything else is NaN or -1.
+Tensor same_numbers(const Tensor& t, const Tensor& view) {
+  const size_t size = size_of(t.dtype());
+  const auto* from = static_cast<const char*>(t.data());
+  auto* to = static_cast<char*>(view.data());
+  each_pair(t, view, [&](int64_t x, int64_t y) {
+    std::memcpy(to + static_cast<size_t>(y) * size, from + static_cast<size_t>(x) * size, size);
+  });
+  return view;
+}
+
+Tensor filled(const Shape& shape, const Tensor& like) {
+  Tensor base = empty(shape, like.dtype(), like.device());
+  if (base.numel() > 0) std::memset(base.data(), 0xff, base.nbytes());
+  return base;
+}
+
+Shape swapped(Shape s, int a, int b) {
+  std::swap(s[a], s[b]);
+  return s;
+}
+
+Shape resized(Shape s, int axis, int64_t size) {
+  s[axis] = size;
+  return s;
+}
+
+/// A way to lay out a tensor; undefined where the shape does not allow it.
+struct Layout {
+  std::string name;
+  std::function<Tensor(const Tensor&)> of;
+};
+
+std::vector<Layout> layouts() {
+  const auto transposed = [](int a, int b, int axes) {
+    return [=](const Tensor& t) {
+      if (t.ndim() < axes) return Tensor();
+      return same_numbers(t, filled(swapped(t.shape(), a, b), t).transpose(a, b));
+    };
+  };
+  const auto stepped = [](int axis) {
+    return [=](const Tensor& t) {
+      if (t.ndim() < 1) return Tensor();
+      const int64_t n = t.size(axis);
+      return same_numbers(t, filled(resized(t.shape(), axis, 2 * n), t).narrow(axis, 0, n, 2));
+    };
+  };
+  const auto shifted = [](int axis) {
+    return [=](const Tensor& t) {
+      if (t.ndim() < 1) return Tensor();
+      const int64_t n = t.size(axis);
+      return same_numbers(t, filled(resized(t.shape(), axis, n + 3), t).narrow(axis, 2, n));
+    };
+  };
+  return {{"transposed", transposed(-1, -2, 2)},  {"first axes transposed", transposed(0, 1, 3)},
+          {"every second element", stepped(-1)},  {"every second row", stepped(0)},
+          {"elements at an offset", shifted(-1)}, {"rows at an offset", shifted(0)}};
+}
+
+// The sample with input `i` the same along `axis`: what an expanded tensor holds.
+Sample repeated(Sample s, size_t i, int axis) {
+  SampleInput& in = s.inputs[i];
+  const int64_t n = in.shape[axis];
+  int64_t inner = 1;
+  for (int a = axis + 1; a < in.shape.ndim(); ++a) inner *= in.shape[a];
+  for (size_t k = 0; k < in.values.size(); ++k) {
+    const int64_t at = static_cast<int64_t>(k);
+    in.values[k] = in.values[static_cast<size_t>(at / (inner * n) * inner * n + at % inner)];
+  }
+  return s;
+}
+
+Tensor expanded(const Tensor& t, int axis) {
+  return same_numbers(t, filled(resized(t.shape(), axis, 1), t).expand(t.shape()));
+}
+
+bool is_layer(const Sample& s) {  // the part of it that refuses then gives its own name
+  static const std::set<std::string> ops = [] {
+    std::set<std::string> names;
+    for (const Sample& core : core_samples()) names.insert(core.op);
+    return names;
+  }();
+  return ops.count(s.op) == 0;
+}
+
+void check_layout(const Sample& s, Device device, const std::string& what, int place,
+                  const std::function<Tensor(const Tensor&)>& layout) {
+  INFO(s.op << " '" << s.name << "' on " << to_text(device) << ", operand " << place << " "
+            << what);
+  bool applies = true;
+  const auto arrange = [&](const Tensor& t, int k) {
+    if (k != place) return t;
+    Tensor view = layout(t);
+    applies = view.defined();
+    return applies ? view : t;
+  };
+  try {
+    const ProofResult r = prove_backend(s, device, DType::f32, arrange);
+    INFO(r.note);
+    CHECK((!applies || r.ok()));
+  } catch (const Error& e) {
+    INFO(e.what());
+    CHECK(std::string(e.what()).find("contiguous(") != std::string::npos);
+    CHECK((is_layer(s) || std::string(e.what()).rfind(s.op, 0) == 0));
+  }
+}
+
+// Layouts multiply the runs: samples of many numbers show nothing that small ones do not.
+bool is_small(const Sample& s) {
+  int64_t n = 0;
+  for (const SampleInput& i : s.inputs) n += i.shape.numel();
+  return n <= 600;
+}
+
+}  // namespace
+
+TEST_CASE("every op: serves or refuses views of its operands and of the upstream gradient",
+          "[op]") {
+  for (const Sample& s : all_samples()) {
+    if (!is_small(s)) continue;
+    const size_t outputs =
+        s.by_hand ? s.by_hand(make_inputs(s, DType::f32, kReference)).outputs.size() : 0;
+    for (Device device : {kReference, kCPU}) {
+      for (size_t i = 0; i < s.inputs.size() + outputs; ++i) {
+        for (const Layout& layout : layouts())
+          check_layout(s, device, layout.name, static_cast<int>(i), layout.of);
+      }
+    }
+  }
+}
+
+TEST_CASE("every op: serves or refuses expanded operands", "[op]") {
+  for (const Sample& s : all_samples()) {
+    if (!is_small(s)) continue;
+    for (size_t i = 0; i < s.inputs.size(); ++i) {
+      const Shape& shape = s.inputs[i].shape;
+      for (int axis = 0; axis < shape.ndim(); ++axis) {
+        if (!s.inputs[i].present || shape[axis] < 2 || shape.numel() == 0) continue;
+        const Sample same = repeated(s, i, axis);
+        for (Device device : {kReference, kCPU}) {
+          check_layout(same, device, "expanded along axis " + to_text(axis), static_cast<int>(i),
+                       [&](const Tensor& t) { return expanded(t, axis); });
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("tensor: views step, shift and expand without a copy", "[tensor]") {
+  set_up_proofs();
+  const Tensor t = from_host<double>({0, 1, 2, 3, 4, 5}, {2, 3}, kReference);
+  CHECK(to_doubles(t.transpose(0, 1)) == std::vector<double>{0, 3, 1, 4, 2, 5});
+  CHECK(to_doubles(t.narrow(1, 0, 2, 2)) == std::vector<double>{0, 2, 3, 5});
+  CHECK(to_doubles(t.narrow(0, 1, 1)) == std::vector<double>{3, 4, 5});
+  CHECK(to_doubles(t.narrow(0, 1, 1).expand({2, 3})) == std::vector<double>{3, 4, 5, 3, 4, 5});
+  CHECK(&t.narrow(0, 1, 1).storage() == &t.storage());
+}
