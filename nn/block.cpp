@@ -18,11 +18,11 @@ Block::Block(const Options& o, DType dtype, Device device)
       dropout_(o.dropout) {}
 
 Tensor Block::forward(const Tensor& x, const Tensor& rope, Generator* dropout) const {
-  const auto thinned = [&](const Tensor& branch) {
-    return dropout && dropout_ > 0 ? tally::dropout(branch, dropout_, *dropout) : branch;
+  const auto joined = [&](const Tensor& stream, const Tensor& branch) {
+    return dropout && dropout_ > 0 ? tally::dropout(branch, dropout_, *dropout, stream) : add(stream, branch);
   };
-  const Tensor h = add(x, thinned(attention.forward(normed(attention_norm, "attention_norm", x), rope, dropout)));
-  return add(h, thinned(mlp.forward(normed(mlp_norm, "mlp_norm", h))));
+  const Tensor h = joined(x, attention.forward(normed(attention_norm, "attention_norm", x), rope, dropout));
+  return joined(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Tensor& rope, KVCache::Layer& cache) const {

@@ -1,7 +1,5 @@
 #include "nn/module.h"
 
-#include "autograd/functional.h"
-
 namespace tally::nn {
 namespace {
 
@@ -53,16 +51,6 @@ void Module::requires_grad(bool on) {
 
 void Module::zero_grad() {
   for_each_parameter([](const std::string&, Tensor& t) { t.set_grad({}); });
-}
-
-void Module::to(DType dtype, Device device) {
-  for_each_parameter([&](const std::string&, Tensor& t) {
-    const bool wanted = t.requires_grad();
-    Tensor moved = t.detach();
-    if (moved.dtype() != dtype) moved = tally::to(moved, dtype);
-    if (!(moved.device() == device)) moved = tally::to(moved, device);
-    t = moved.requires_grad_(wanted);
-  });
 }
 
 }  // namespace tally::nn

@@ -36,8 +36,6 @@ class Module {
   void requires_grad(bool on = true);
   /// Forgets every gradient; the next backward pass writes fresh ones.
   void zero_grad();
-  /// Replaces every parameter by a copy in another element type or on another device.
-  void to(DType dtype, Device device);
 };
 
 }  // namespace tally::nn
