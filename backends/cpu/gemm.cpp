@@ -1,9 +1,11 @@
 #include "backends/cpu/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "backends/cpu/features.h"
 #include "backends/cpu/isa.h"
@@ -34,42 +36,164 @@ void gemm_empty(const Gemm<T>& g) {
     }
 }
 
-int64_t blocks_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
-int64_t round_up(int64_t n, int64_t unit) { return blocks_of(n, unit) * unit; }
+template <class T>
+const GemmKernels<T>& kernels_of(const IsaTable& table) {
+  if constexpr (sizeof(T) == 4)
+    return table.gemm_f32;
+  else
+    return table.gemm_f64;
+}
 
-/// How C is cut into blocks. Speed alone depends on it: the order of every sum is fixed by k.
-struct GemmPlan {
-  int64_t rows, columns;  // of a block
-  bool keep_a, keep_b;
+int64_t blocks_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/// n in `count` parts as equal as whole units allow: where part i begins.
+struct Parts {
+  int64_t n, count, unit;
+  Parts(int64_t size, int64_t parts, int64_t whole)
+      : n(size), count(std::clamp(parts, int64_t{1}, blocks_of(size, whole))), unit(whole) {}
+  int64_t operator()(int64_t i) const { return std::min(blocks_of(n, unit) * i / count * unit, n); }
+  int64_t largest() const { return std::min(blocks_of(blocks_of(n, unit), count) * unit, n); }
 };
 
+/// Loops in the order of Goto & van de Geijn 2008 (Anatomy of High-Performance Matrix
+/// Multiplication) and Van Zee & van de Geijn 2015 (BLIS). C is cut into blocks; a thread packs
+/// what it needs of B for its block and finds it in its own second-level cache: no thread waits
+/// for another. How C is cut decides the speed alone: the order of every sum is fixed by k.
 template <class T>
-GemmPlan plan(const Gemm<T>& g) {
-  const int64_t depth = gemm_depth(g.k), threads = num_threads();
-  const int64_t arena = static_cast<int64_t>(kThreadScratchBytes / sizeof(T)) - kPackedA - 64;
-  GemmPlan p{};
-  p.keep_a = g.m <= kGemmGroupRows && (g.m + 16) * (g.k + 16) <= kPackedA;
-  // A packed block of B takes at most half of the second-level cache.
-  const int64_t fits = l2_cache_bytes() / 2 / (depth * static_cast<int64_t>(sizeof(T)));
-  int64_t most = std::clamp<int64_t>(fits, kGemmColumns, 512);
-  // Few rows: B is read once, so it goes through the first-level cache panel by panel.
-  if (p.keep_a) most = kGemmColumns;
-  p.columns = round_up(blocks_of(g.n, blocks_of(g.n, most)), kGemmColumns);
-  p.keep_b = p.columns * g.k <= arena;
-  p.rows = kGemmGroupRows;
-  if (!p.keep_b)  // B is packed again for every block of rows: make them tall
-    p.rows = std::clamp(round_up(blocks_of(g.m, threads), kGemmGroupRows), p.rows, 8 * p.rows);
-  return p;
-}
+class PackedProduct {
+ public:
+  PackedProduct(const IsaTable& table, const Gemm<T>& g)
+      : g_(g), kernels_(kernels_of<T>(table)), depth_(gemm_depth(g.k)) {}
 
-template <class T>
-void run_block(const IsaTable& table, const Gemm<T>& g, const GemmBlock& block) {
-  T* scratch = reinterpret_cast<T*>(thread_scratch().data());
-  if constexpr (sizeof(T) == 4)
-    table.gemm_block_f32(g, block, scratch);
-  else
-    table.gemm_block_f64(g, block, scratch);
-}
+  void run() {
+    if (g_.m <= kFewRows)
+      run_few_rows();
+    else if (g_.k == depth_)
+      run_flat();
+    else
+      run_deep();
+  }
+
+ private:
+  static constexpr int64_t kFewRows = 56;
+  /// Elements at the start of a thread's arena for packed A (panels of 6 rows take 8).
+  static constexpr int64_t kArenaA = (kGemmGroupRows + 40) * kGemmDepth;
+  static constexpr int64_t kArenaB =
+      static_cast<int64_t>(kThreadScratchBytes / sizeof(T)) - kArenaA - 64;
+
+  static T* arena() { return reinterpret_cast<T*>(thread_scratch().data()); }
+
+  /// Columns of B that fill half a second-level cache, packed.
+  int64_t cached_columns() const {
+    const int64_t bytes = std::min(l2_cache_bytes() / 2, kArenaB * int64_t{sizeof(T)});
+    const int64_t n = bytes / (depth_ * int64_t{sizeof(T)});
+    return std::clamp(n / kGemmColumns * kGemmColumns, kGemmColumns, int64_t{512});
+  }
+  int64_t group_rows() const { return kGemmGroupRows / kernels_.tile_rows * kernels_.tile_rows; }
+
+  /// One block down k. A thread keeps its packed columns of B from one group of rows to the next.
+  void run_flat() {
+    const int64_t threads = num_threads();
+    const Parts columns(g_.n, blocks_of(g_.n, cached_columns()), kGemmColumns);
+    const int64_t groups = blocks_of(g_.m, group_rows() * threads) * threads;
+    const Parts rows(g_.m, groups, kernels_.tile_rows);
+    std::array<int32_t, kMaxThreads> held;  // columns that each thread has packed
+    held.fill(-1);
+    parallel_for(columns.count * rows.count, 1, [&](int64_t task, int64_t) {
+      const int64_t c = task / rows.count, r = task % rows.count, next = (r + 1) % rows.count;
+      const int64_t j0 = columns(c), j1 = columns(c + 1);
+      T *packed_a = arena(), *packed_b = packed_a + kArenaA;
+      int32_t& mine = held[static_cast<size_t>(thread_index())];
+      if (mine != c) kernels_.pack_b(g_, j0, j1, 0, g_.k, packed_b);
+      mine = static_cast<int32_t>(c);
+      const GemmBlock block{rows(r), rows(r + 1), j0, j1, 0, g_.k};
+      multiply(block, {rows(next), rows(next + 1), j0, j1, 0, g_.k}, packed_a, packed_b);
+    });
+  }
+
+  /// Many blocks down k: a block of B is packed, then met by all groups of a tall block of rows.
+  void run_deep() {
+    const auto [columns, rows] = cut();
+    parallel_for(columns.count * rows.count, 1,
+                 [&, &cols = columns, &rws = rows](int64_t task, int64_t) {
+                   const int64_t c = task / rws.count, r = task % rws.count;
+                   run_tall({rws(r), rws(r + 1), cols(c), cols(c + 1), 0, 0});
+                 });
+  }
+
+  void run_tall(GemmBlock block) {
+    T *packed_a = arena(), *packed_b = packed_a + kArenaA;
+    const int64_t i0 = block.i0, height = block.i1 - i0;
+    const Parts groups(height, blocks_of(height, group_rows()), kernels_.tile_rows);
+    for (int64_t p = 0; p < g_.k; p += depth_) {
+      block.p0 = p, block.depth = std::min(depth_, g_.k - p);
+      kernels_.pack_b(g_, block.j0, block.j1, p, block.depth, packed_b);
+      for (int64_t q = 0; q < groups.count; ++q) {
+        block.i0 = i0 + groups(q), block.i1 = i0 + groups(q + 1);
+        GemmBlock next = block;
+        const int64_t after = (q + 1) % groups.count;
+        next.i0 = i0 + groups(after), next.i1 = i0 + groups(after + 1);
+        if (after == 0) next.p0 = p + depth_ < g_.k ? p + depth_ : p;
+        next.depth = std::min(depth_, g_.k - next.p0);
+        multiply(block, next, packed_a, packed_b);
+      }
+    }
+  }
+
+  void multiply(const GemmBlock& block, const GemmBlock& next, T* packed_a, const T* packed_b) {
+    kernels_.pack_a(g_, block.i0, block.i1 - block.i0, block.p0, block.depth, packed_a);
+    kernels_.multiply(g_, block, next, packed_a, packed_b);
+  }
+
+  /// The cut of C that ends first: every block of columns packs A again and every block of rows
+  /// packs B again, at about half a cycle an element, against 1/32 of a cycle a multiply-add.
+  std::pair<Parts, Parts> cut() const {
+    const int64_t threads = num_threads(), least = blocks_of(g_.n, cached_columns());
+    double best = 0;
+    std::pair<Parts, Parts> result{Parts(g_.n, least, kGemmColumns),
+                                   Parts(g_.m, 1, kernels_.tile_rows)};
+    for (int64_t c = least; c <= least + threads; ++c)
+      for (int64_t r = 1; r <= 2 * threads; ++r) {
+        const Parts columns(g_.n, c, kGemmColumns), rows(g_.m, r, kernels_.tile_rows);
+        const double n = static_cast<double>(columns.largest());
+        const double m = static_cast<double>(rows.largest());
+        const double turns = static_cast<double>(blocks_of(columns.count * rows.count, threads));
+        const double time = turns * (m * n / 32 + (m + n) / 2);
+        if (best != 0 && time >= best) continue;
+        best = time;
+        result = {columns, rows};
+      }
+    return result;
+  }
+
+  template <class F>
+  void for_depths(const F& f) const {
+    for (int64_t p = 0; p < g_.k; p += depth_) f(p, std::min(depth_, g_.k - p));
+  }
+
+  /// Few rows: every element of B is used in one tile of columns only. So A is packed first, and B
+  /// goes panel by panel through the first-level cache of the thread that needs it.
+  void run_few_rows() {
+    const int64_t rows = blocks_of(g_.m, kernels_.tile_rows) * 16;  // no panel is wider
+    if (rows * g_.k > kArenaB) return run_deep();
+    T* packed_a = arena() + kArenaA;
+    for_depths([&](int64_t p, int64_t depth) {
+      kernels_.pack_a(g_, 0, g_.m, p, depth, packed_a + p * rows);
+    });
+    parallel_for(blocks_of(g_.n, kGemmColumns), 1, [&](int64_t begin, int64_t) {
+      const int64_t j0 = begin * kGemmColumns, j1 = std::min(j0 + kGemmColumns, g_.n);
+      T* packed_b = arena();
+      for_depths([&](int64_t p, int64_t depth) {
+        kernels_.pack_b(g_, j0, j1, p, depth, packed_b);
+        kernels_.multiply(g_, {0, g_.m, j0, j1, p, depth}, {}, packed_a + p * rows, packed_b);
+      });
+    });
+  }
+
+  const Gemm<T>& g_;
+  const GemmKernels<T>& kernels_;
+  int64_t depth_;
+};
 
 }  // namespace
 
@@ -78,24 +202,7 @@ void gemm_own(const IsaTable& table, const Gemm<T>& g) {
   check_gemm(g);
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return gemm_empty(g);
-  const GemmPlan p = plan(g);
-  const int64_t across = blocks_of(g.m, p.rows), count = across * blocks_of(g.n, p.columns);
-  // What each thread's scratch holds: the block of columns of B, and whether it holds A.
-  struct Held {
-    int64_t column = -1;
-    bool a = false;
-  };
-  Held held[kMaxThreads];
-  parallel_for(count, 1, [&](int64_t begin, int64_t end) {
-    Held& mine = held[thread_index()];
-    for (int64_t b = begin; b < end; ++b) {
-      const int64_t i = b % across * p.rows, j = b / across * p.columns;
-      run_block(table, g,
-                {i, std::min(i + p.rows, g.m), j, std::min(j + p.columns, g.n), p.keep_a, p.keep_b,
-                 p.keep_a && mine.a, p.keep_b && mine.column == j});
-      mine = {j, true};
-    }
-  });
+  PackedProduct<T>(table, g).run();
 }
 template void gemm_own(const IsaTable&, const Gemm<float>&);
 template void gemm_own(const IsaTable&, const Gemm<double>&);

@@ -21,17 +21,14 @@ struct Gemm {
   const T* bias = nullptr;  ///< (n), added once to every row of C
 };
 
-/// The part of a product that one thread computes at a time, rows [i0, i1) and columns [j0, j1),
-/// and what it does with the thread's packed copies of A and B.
+/// A step of a product: rows [i0, i1), columns [j0, j1), terms [p0, p0 + depth) of the sum.
 struct GemmBlock {
-  int64_t i0, i1, j0, j1;
-  bool keep_a, keep_b;  ///< pack all of k at once, for the next blocks of this thread
-  bool have_a, have_b;  ///< an earlier block of this thread has packed it
+  int64_t i0, i1, j0, j1, p0, depth;
 };
 
-/// The sum over k is cut into equal blocks of at most kGemmDepth: a panel of that depth and a tile
-/// of columns fills a first-level cache. The cut decides the order of addition, so it depends on k
-/// alone.
+/// The sum over k is cut into nearly equal blocks of at most kGemmDepth: a panel of that depth and
+/// a tile of columns fills a first-level cache. The cut decides the order of addition, so it
+/// depends on k alone.
 inline constexpr int64_t kGemmDepth = 384;
 constexpr int64_t gemm_depth(int64_t k) {
   const int64_t blocks = (k + kGemmDepth - 1) / kGemmDepth;
@@ -41,7 +38,5 @@ constexpr int64_t gemm_depth(int64_t k) {
 inline constexpr int64_t kGemmGroupRows = 112;
 /// Every tile width divides this.
 inline constexpr int64_t kGemmColumns = 32;
-/// Elements at the start of the scratch arena that hold packed A; packed B follows.
-inline constexpr int64_t kPackedA = kGemmGroupRows * kGemmDepth + 1024;
 
 }  // namespace tally::cpu

@@ -1,7 +1,6 @@
 #pragma once
-// Products of matrices: the order of loops of Goto & van de Geijn 2008 (Anatomy of High-Performance
-// Matrix Multiplication) and Van Zee & van de Geijn 2015 (BLIS), seen from one thread: a block of
-// columns of B stays packed in the second-level cache, groups of rows of A pass by it.
+// Products of matrices, the parts that depend on the instruction set; gemm.cpp has the loops around
+// them.
 //
 // Each element of C is a sum over k in ascending order: fused multiply-adds within a block of
 // gemm_depth(k), blocks added up in C. The order depends on k alone, not on m, n, tiles or threads,
@@ -20,51 +19,40 @@ struct RowPanels {
   RowPanels(int64_t r, int64_t d) : rows(r), depth(d), count((r + kTileRows - 1) / kTileRows) {}
   int64_t row(int64_t q) const { return rows * q / count; }
   int64_t height(int64_t q) const { return row(q + 1) - row(q); }
-  int64_t offset(int64_t q) const { return row(q) * depth + q * kLanesOf<T>; }
+  int64_t offset(int64_t q) const { return q * depth * kPanelStride<T>; }
 };
 
 inline constexpr int64_t kStripRows = 8;  // of a straight copy: the rows read together
 
-/// Packs op(A)[i0 .. i0 + rows)[p0 .. p0 + depth).
+/// Packs op(A)[i0 .. i0 + rows)[p0 .. p0 + depth), rows <= kGemmGroupRows.
 template <class T>
-void pack_a(const Gemm<T>& g, int64_t i0, int64_t p0, const RowPanels<T>& panels, T* to) {
+void gemm_pack_a(const Gemm<T>& g, int64_t i0, int64_t rows, int64_t p0, int64_t depth, T* to) {
+  const RowPanels<T> panels(rows, depth);
   if (!g.trans_a) {
     for (int64_t q = 0; q < panels.count; ++q)
-      pack_transposed(g.a + (i0 + panels.row(q)) * g.lda + p0, g.lda, panels.height(q),
-                      panels.depth, to + panels.offset(q), panels.height(q));
+      pack_transposed(g.a + (i0 + panels.row(q)) * g.lda + p0, g.lda, panels.height(q), depth,
+                      to + panels.offset(q), kPanelStride<T>);
     return;
   }
-  for (int64_t p = 0; p < panels.depth; p += kStripRows)
-    for (int64_t q = 0; q < panels.count; ++q) {
-      const int64_t height = panels.height(q);
+  for (int64_t p = 0; p < depth; p += kStripRows)
+    for (int64_t q = 0; q < panels.count; ++q)
       pack_straight(g.a + (p0 + p) * g.lda + i0 + panels.row(q), g.lda,
-                    smaller(kStripRows, panels.depth - p), height,
-                    to + panels.offset(q) + p * height, height);
-    }
+                    smaller(kStripRows, depth - p), panels.height(q),
+                    to + panels.offset(q) + p * kPanelStride<T>, kPanelStride<T>);
 }
 
 template <class T>
 inline constexpr int64_t kTileColumns = kTileVectors* kLanesOf<T>;
 
-/// Width of the packed panel that holds `columns` columns: one vector if that is enough.
+/// Packs op(B)[p0 .. p0 + depth)[j0 .. j1) as panels (depth, width), one after the other; the last
+/// one is a single vector wide if that holds it.
 template <class T>
-int64_t panel_width(int64_t columns) {
-  return columns > kLanesOf<T> ? kTileColumns<T> : kLanesOf<T>;
-}
-/// Columns of a packed block of B, padding included.
-template <class T>
-int64_t packed_columns(int64_t columns) {
-  const int64_t last = columns % kTileColumns<T>;
-  return columns - last + (last == 0 ? 0 : panel_width<T>(last));
-}
-
-/// Packs op(B)[p0 .. p0 + depth)[j0 .. j1) as panels (depth, width), one after the other.
-template <class T>
-void pack_b(const Gemm<T>& g, int64_t p0, int64_t depth, int64_t j0, int64_t j1, T* to) {
+void gemm_pack_b(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to) {
   const int64_t strip = g.trans_b ? depth : kStripRows;
   for (int64_t p = 0; p < depth; p += strip)
     for (int64_t j = j0; j < j1; j += kTileColumns<T>) {
-      const int64_t columns = smaller(j1 - j, kTileColumns<T>), width = panel_width<T>(columns);
+      const int64_t columns = smaller(j1 - j, kTileColumns<T>);
+      const int64_t width = columns > kLanesOf<T> ? kTileColumns<T> : kLanesOf<T>;
       T* panel = to + (j - j0) * depth + p * width;
       if (g.trans_b)
         pack_transposed(g.b + j * g.ldb + p0, g.ldb, columns, depth, panel, width);
@@ -74,41 +62,49 @@ void pack_b(const Gemm<T>& g, int64_t p0, int64_t depth, int64_t j0, int64_t j1,
     }
 }
 
-/// One group of packed rows against a block of packed columns.
+/// What tile number t of a step fetches of the part of A that is packed next: two rows as stored,
+/// or the same cache line of many rows when they are short.
 template <class T>
-void multiply_group(const Gemm<T>& g, int64_t i0, int64_t p0, const RowPanels<T>& panels,
-                    int64_t j0, int64_t j1, const T* packed_a, const T* packed_b) {
-  const int64_t depth = panels.depth;
-  const bool last = p0 + depth == g.k;
-  TileOut<T> out{nullptr, g.ldc, 0, g.alpha, p0 > 0 || g.beta != 0, nullptr};
+Ahead ahead_of(const Gemm<T>& g, const GemmBlock& next, int64_t t, const T* none) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const int64_t rows = next.i1 - next.i0, steps = next.depth / kAheadTerms;
+  const T *first = none, *second = none;
+  int64_t step = 0;
+  if (!g.trans_a && 2 * t < rows) {
+    first = g.a + (next.i0 + 2 * t) * g.lda + next.p0;
+    second = 2 * t + 1 < rows ? first + g.lda : first;
+    step = kLine;
+  } else if (g.trans_a) {
+    const int64_t lines = rows / kLine + 2, p = t / lines * 2 * steps;
+    if (p + 2 * steps <= next.depth) {
+      first = g.a + (next.p0 + p) * g.lda + next.i0 + smaller(t % lines * kLine, rows - 1);
+      second = first + steps * g.lda;
+      step = g.lda;
+    }
+  }
+  return {reinterpret_cast<const char*>(first), reinterpret_cast<const char*>(second),
+          step * static_cast<int64_t>(sizeof(T))};
+}
+
+/// Packed rows against packed columns, added to C or written there; meanwhile the rows of A that
+/// will be packed `next` are fetched.
+template <class T>
+void gemm_multiply(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
+                   const T* packed_a, const T* packed_b) {
+  const RowPanels<T> panels(block.i1 - block.i0, block.depth);
+  const bool last = block.p0 + block.depth == g.k;
+  TileOut<T> out{nullptr, g.ldc, 0, g.alpha, block.p0 > 0 || g.beta != 0, nullptr, {}};
+  int64_t t = 0;
   for (int64_t q = 0; q < panels.count; ++q) {  // this panel of A stays in the first-level cache
     const int64_t height = panels.height(q);
     const TileFunction<T> full = tile_of<T, 2>(height), narrow = tile_of<T, 1>(height);
-    for (int64_t j = j0; j < j1; j += kTileColumns<T>) {
-      out.c = g.c + (i0 + panels.row(q)) * g.ldc + j;
-      out.columns = smaller(j1 - j, kTileColumns<T>);
+    for (int64_t j = block.j0; j < block.j1; j += kTileColumns<T>, ++t) {
+      out.c = g.c + (block.i0 + panels.row(q)) * g.ldc + j;
+      out.columns = smaller(block.j1 - j, kTileColumns<T>);
       out.bias = last && g.bias != nullptr ? g.bias + j : nullptr;
+      out.ahead = ahead_of(g, next, t, packed_a);
       const TileFunction<T> run = out.columns > kLanesOf<T> ? full : narrow;
-      run(depth, packed_a + panels.offset(q), packed_b + (j - j0) * depth, out);
-    }
-  }
-}
-
-/// One block of C. `scratch` is the thread's arena: kPackedA elements, then packed B.
-template <class T>
-void gemm_block(const Gemm<T>& g, const GemmBlock& block, T* scratch) {
-  const int64_t step = gemm_depth(g.k), columns = packed_columns<T>(block.j1 - block.j0);
-  T* a_end = scratch;
-  for (int64_t p = 0; p < g.k; p += step) {
-    const int64_t depth = smaller(step, g.k - p);
-    T* packed_b = scratch + kPackedA + (block.keep_b ? p * columns : 0);
-    if (!block.have_b) pack_b(g, p, depth, block.j0, block.j1, packed_b);
-    for (int64_t i = block.i0; i < block.i1; i += kGemmGroupRows) {
-      const RowPanels<T> panels(smaller(kGemmGroupRows, block.i1 - i), depth);
-      T* packed_a = block.keep_a ? a_end : scratch;
-      if (!block.have_a) pack_a(g, i, p, panels, packed_a);
-      if (block.keep_a) a_end += panels.offset(panels.count);
-      multiply_group(g, i, p, panels, block.j0, block.j1, packed_a, packed_b);
+      run(block.depth, packed_a + panels.offset(q), packed_b + (j - block.j0) * block.depth, out);
     }
   }
 }

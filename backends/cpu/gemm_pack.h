@@ -39,19 +39,9 @@ inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 #endif
 }
 
-template <bool Exact, class T>
-[[gnu::always_inline]] inline void put(T* to, Vector<T> v, int64_t lanes) {
-  if constexpr (Exact)
-    store_first(to, v, lanes);
-  else
-    store(to, v);
-}
-
 /// Columns c .. c + 3 (float) or c, c + 1 (double) of kLanes rows become vectors to + i * width.
-/// Lanes after the first `lanes` are left alone if Exact, else overwritten.
-template <bool Exact>
 [[gnu::always_inline]] inline void transpose_strip(const float* const* rows, int64_t c, float* to,
-                                                   int64_t width, int64_t lanes) {
+                                                   int64_t width) {
   F32 r[4];
   for (int i = 0; i < 4; ++i) r[i] = load_quarters(rows + i, 4, c);
 #if defined(__AVX512F__)
@@ -70,11 +60,10 @@ template <bool Exact>
   const F32 t[4] = {_mm_shuffle_ps(a, d, 0x44), _mm_shuffle_ps(a, d, 0xee),
                     _mm_shuffle_ps(b, e, 0x44), _mm_shuffle_ps(b, e, 0xee)};
 #endif
-  for (int i = 0; i < 4; ++i) put<Exact>(to + i * width, t[i], lanes);
+  for (int i = 0; i < 4; ++i) store(to + i * width, t[i]);
 }
-template <bool Exact>
 [[gnu::always_inline]] inline void transpose_strip(const double* const* rows, int64_t c, double* to,
-                                                   int64_t width, int64_t lanes) {
+                                                   int64_t width) {
   const F64 a = load_quarters(rows, 2, c), b = load_quarters(rows + 1, 2, c);
 #if defined(__AVX512F__)
   const F64 t[2] = {_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b)};
@@ -83,51 +72,41 @@ template <bool Exact>
 #else
   const F64 t[2] = {_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b)};
 #endif
-  for (int i = 0; i < 2; ++i) put<Exact>(to + i * width, t[i], lanes);
+  for (int i = 0; i < 2; ++i) store(to + i * width, t[i]);
 }
 
-/// One panel of a transposed copy: to[c * width + r] = from[r * ld + c] for r < rows <= width.
-/// Lanes r >= rows repeat the last row (nothing reads what they lead to). A vector store may run
-/// over the end of a row of the panel; the next one overwrites it, and kLanes elements of slack
-/// must follow the panel.
+/// A panel of a transposed copy: to[c * width + r] = from[r * ld + c] for r < rows <= width, width
+/// a whole number of vectors. Lanes r >= rows repeat the last row; nothing reads what they lead to.
 template <class T>
 void pack_transposed(const T* from, int64_t ld, int64_t rows, int64_t columns, T* to,
                      int64_t width) {
   constexpr int kStrip = 16 / sizeof(T);
-  for (int64_t r0 = 0; r0 < width; r0 += kLanesOf<T>) {
+  for (int64_t r = 0; r < width; r += kLanesOf<T>) {
     const T* row[kLanesOf<T>];
-    for (int i = 0; i < kLanesOf<T>; ++i) row[i] = from + smaller(r0 + i, rows - 1) * ld;
+    for (int i = 0; i < kLanesOf<T>; ++i) row[i] = from + smaller(r + i, rows - 1) * ld;
     int64_t c = 0;
-    const int64_t lanes = smaller(kLanesOf<T>, width - r0);
-    // A store that ran on into the next row would spoil what the first lanes left there.
-    if (r0 > 0 && lanes < kLanesOf<T>) {
-      for (; c + kStrip <= columns; c += kStrip)
-        transpose_strip<true>(row, c, to + c * width + r0, width, lanes);
-    } else {
-      for (; c + kStrip <= columns; c += kStrip)
-        transpose_strip<false>(row, c, to + c * width + r0, width, lanes);
-    }
+    for (; c + kStrip <= columns; c += kStrip) transpose_strip(row, c, to + c * width + r, width);
     for (; c < columns; ++c)
-      for (int64_t i = 0; i < lanes; ++i) to[c * width + r0 + i] = row[i][c];
+      for (int i = 0; i < kLanesOf<T>; ++i) to[c * width + r + i] = row[i][c];
   }
 }
 
 /// Part of a panel of a straight copy: to[r * width + c] = from[r * ld + c] for c < columns <=
-/// width; the rest of a row is zero. Slack as above.
+/// width, width a whole number of vectors; the rest of a row is zero.
 template <class T>
 void pack_straight(const T* from, int64_t ld, int64_t rows, int64_t columns, T* to, int64_t width) {
   constexpr int64_t n = kLanesOf<T>;
-  if (width <= n) {
-    for (int64_t r = 0; r < rows; ++r) store(to + r * width, load_first(from + r * ld, columns));
-  } else if (columns == 2 * n) {
+  if (columns == 2 * n) {
     for (int64_t r = 0; r < rows; ++r) {
       store(to + r * width, load(from + r * ld));
       store(to + r * width + n, load(from + r * ld + n));
     }
-  } else {
+    return;
+  }
+  for (int64_t c = 0; c < width; c += n) {
+    const int64_t left = columns > c ? columns - c : 0;
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < width; c += n)
-        store(to + r * width + c, load_first(from + r * ld + c, columns > c ? columns - c : 0));
+      store(to + r * width + c, load_first(from + r * ld + c, left));
   }
 }
 

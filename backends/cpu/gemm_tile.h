@@ -10,8 +10,19 @@ inline constexpr int kTileRows = 14;  // 28 sums, 2 vectors of B, 1 broadcast: 3
 #else
 inline constexpr int kTileRows = 6;  // 12 sums, 2 vectors of B, 1 broadcast: 15 of 16 registers
 #endif
+/// A packed panel of A has this many elements a term, whatever its height: whole vectors.
+template <class T>
+inline constexpr int kPanelStride = (kTileRows + kLanesOf<T> - 1) / kLanesOf<T>* kLanesOf<T>;
 /// Vectors of columns in a full tile.
 inline constexpr int kTileVectors = 2;
+
+/// Two runs of memory that are wanted soon: while the sums go on, one cache line of each is fetched
+/// in every kAheadTerms terms, so that the fetches never crowd out the loads of the panels.
+struct Ahead {
+  const char *first, *second;
+  int64_t step;  // bytes from one line to the next
+};
+inline constexpr int64_t kAheadTerms = 16;
 
 /// Where a tile goes and what is added to it.
 template <class T>
@@ -21,23 +32,48 @@ struct TileOut {
   T alpha;
   bool accumulate;  // add to what C holds; otherwise C is not read
   const T* bias;    // at the tile's first column, or null
+  Ahead ahead;
 };
 
-/// sums[i][j] += sum over p of a[p][i] b[p][j]: a is packed (depth, Rows), b is packed (depth,
-/// Columns) with Columns = Vectors * lanes. The building block of every fused product: it touches
-/// no memory but the two panels. 28 independent sums hide the latency of the multiply-add.
+/// One term: sums[i][j] += a[i] b[j].
 template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] inline void multiply_term(const T* a, const T* b,
+                                                 Vector<T> (&sums)[Rows][Vectors]) {
+  Vector<T> vb[Vectors];
+  for (int j = 0; j < Vectors; ++j) vb[j] = load(b + j * kLanesOf<T>);
+  for (int i = 0; i < Rows; ++i) {
+    const Vector<T> va = broadcast(a[i]);
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = fma(va, vb[j], sums[i][j]);
+  }
+}
+
+/// sums[i][j] += sum over p < depth of a[p][i] b[p][j]: a is packed (depth, Stride), b is packed
+/// (depth, Columns) with Columns = Vectors * lanes. The building block of every fused product: it
+/// touches no memory but the two panels. 28 independent sums hide the latency of the multiply-add.
+template <class T, int Rows, int Vectors, int Stride = kPanelStride<T>>
 [[gnu::always_inline]] inline void multiply_panels(int64_t depth, const T* a, const T* b,
                                                    Vector<T> (&sums)[Rows][Vectors]) {
-  do {  // depth >= 1
-    Vector<T> vb[Vectors];
-    for (int j = 0; j < Vectors; ++j) vb[j] = load(b + j * kLanesOf<T>);
-    for (int i = 0; i < Rows; ++i) {
-      const Vector<T> va = broadcast(a[i]);
-      for (int j = 0; j < Vectors; ++j) sums[i][j] = fma(va, vb[j], sums[i][j]);
-    }
-    a += Rows, b += Vectors * kLanesOf<T>;
-  } while (--depth != 0);
+  for (; depth > 0; --depth, a += Stride, b += Vectors * kLanesOf<T>)
+    multiply_term<T, Rows, Vectors>(a, b, sums);
+}
+
+/// The same, fetching what is ahead.
+template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] inline void multiply_panels(int64_t depth, const T* a, const T* b,
+                                                   Vector<T> (&sums)[Rows][Vectors], Ahead ahead) {
+  constexpr int kStride = kPanelStride<T>, kWidth = Vectors * kLanesOf<T>;
+  const T* end = a + depth * kStride;
+  for (const T* stop = a + kAheadTerms * kStride; stop <= end; stop += kAheadTerms * kStride) {
+    __builtin_prefetch(ahead.first, 0, 2);
+    __builtin_prefetch(ahead.second, 0, 2);
+    ahead.first += ahead.step, ahead.second += ahead.step;
+    do {
+      multiply_term<T, Rows, Vectors>(a, b, sums);
+      a += kStride, b += kWidth;
+      asm("" : "+r"(a));  // keeps this loop a loop: unrolled, all the tiles are 300 KB of code
+    } while (a != stop);
+  }
+  for (; a != end; a += kStride, b += kWidth) multiply_term<T, Rows, Vectors>(a, b, sums);
 }
 
 /// A tile that lies inside C: every index is a constant, so the sums never leave the registers.
@@ -90,7 +126,7 @@ template <class T, int Rows, int Vectors>
   Vector<T> sums[Rows][Vectors];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Vectors; ++j) sums[i][j] = Vector<T>{};
-  multiply_panels<T, Rows, Vectors>(depth, a, b, sums);
+  multiply_panels<T, Rows, Vectors>(depth, a, b, sums, out.ahead);
   if (out.columns >= Vectors * kLanesOf<T>) {
     write_tile<T, Rows, Vectors>(sums, out);
   } else {

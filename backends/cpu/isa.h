@@ -22,7 +22,9 @@ template <class T>
 struct GemmKernels {
   void (*pack_a)(const Gemm<T>& g, int64_t i0, int64_t rows, int64_t p0, int64_t depth, T* to);
   void (*pack_b)(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to);
-  void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const T* packed_a, const T* packed_b);
+  void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
+                   const T* packed_a, const T* packed_b);
+  int tile_rows;  ///< of a full tile
 };
 
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
