@@ -8,7 +8,7 @@ inline std::vector<Sample> attention() {
   using O = ops::Attention;
   const auto input = [](const Shape& s, uint64_t seed) { return normal(s, seed); };
   const O::Attrs full{false, {}, {}, {}, {}}, causal;
-  O::Attrs window, capped, scaled, dropped, gone;
+  O::Attrs window, capped, scaled, dropped, gone, everything;
   window.window = 3;
   capped.soft_cap = 1.5;
   capped.window = 2;
@@ -18,6 +18,10 @@ inline std::vector<Sample> attention() {
   gone.dropout = {1, 7, 3};
   SampleInput mask = indices({2, 1, 3, 3}, {1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1, 1});
   mask.dtype = DType::u8;
+  SampleInput random_mask = indices({2, 1, 20, 130}, 55, 2);
+  random_mask.dtype = DType::u8;
+  everything.soft_cap = 3;
+  everything.dropout = {0.2, 5, 6};
   SampleInput padding = indices({2, 1, 1, 5}, {1, 1, 1, 0, 0, 0, 0, 0, 1, 1});
   padding.dtype = DType::u8;
   return {
@@ -68,6 +72,15 @@ inline std::vector<Sample> attention() {
       sample<O>(
           "blocks and remainders of fast kernels", window,
           {input({1, 37, 2, 9}, 46), input({1, 41, 1, 9}, 47), input({1, 41, 1, 9}, 48), absent()})
+          .not_smooth(),
+      sample<O>("several chunks of queries and blocks of keys", causal,
+                {input({1, 270, 2, 3}, 49), input({1, 290, 1, 3}, 50), input({1, 290, 1, 2}, 51),
+                 absent()})
+          .not_smooth(),
+      sample<O>("mask, cap and dropout over several blocks", everything,
+                {input({2, 20, 2, 3}, 52), input({2, 130, 1, 3}, 53), input({2, 130, 1, 3}, 54),
+                 random_mask})
+          .bounded()
           .not_smooth(),
   };
 }

@@ -15,10 +15,8 @@ struct AttentionBackward : AttentionScores {
   static constexpr bool any_strides = true;
   In dy, y, l;
   Out dq, dk, dv;
-  std::byte* scratch = nullptr;  // dy.y of each row, for kernels that go over the keys in blocks
   auto views() const { return std::tie(q, k, v, mask, dy, y, l, dq, dk, dv); }
   DType dtype() const { return q.dtype; }
-  size_t workspace() const { return static_cast<size_t>(l.numel()) * size_of(l.dtype); }
   bool wants_scores() const { return dq.defined() || dk.defined(); }
   double products() const {  // per pair
     const double to_scores = wants_scores() ? 2.0 * value_size() : 0;

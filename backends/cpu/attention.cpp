@@ -1,0 +1,115 @@
+#include "core/ops/attention/attention.h"
+
+#include "backends/cpu/attention_args.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernels.h"
+#include "core/parallel.h"
+
+namespace tally::cpu {
+namespace {
+
+HeadIn head_in(const In& view, int64_t b, int64_t h) {
+  const auto head = ops::head<float>(view, b, h);
+  return {head.data, head.row, head.column};
+}
+HeadOut head_out(const Out& view, int64_t b, int64_t h) {
+  if (!view.defined()) return {};
+  const auto head = ops::head<float>(view, b, h);
+  return {head.data, head.row, head.column, view.accumulate};
+}
+template <class Head>
+Head from_row(Head head, int64_t t) {
+  if (head.data) head.data += t * head.row;
+  return head;
+}
+
+// The rule for queries [t, t + n) of head h.
+AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64_t t, int64_t n) {
+  AttentionRule r{};
+  r.queries = n;
+  r.keys = c.keys();
+  r.head_size = c.head_size();
+  r.value_size = c.value_size();
+  r.causal = c.visible.causal;
+  r.first_end = c.keys() - c.tokens() + t + 1;
+  r.window = c.visible.window;
+  if (c.mask.defined()) {
+    const Shape& s = c.mask.strides;
+    r.mask = c.mask.pointer<const uint8_t>() + b * s[0] + h * s[1] + t * s[2];
+    r.mask_row = s[2];
+    r.mask_column = s[3];
+  }
+  r.scale = static_cast<float>(c.scale);
+  r.cap = static_cast<float>(c.cap);
+  r.dropout = static_cast<float>(c.dropout.p);
+  r.seed = c.dropout.seed;
+  r.stream = c.dropout.stream;
+  r.place = static_cast<uint64_t>(c.place(b, h, t) * c.keys());
+  r.place_row = c.keys();
+  return r;
+}
+
+float* scratch() { return reinterpret_cast<float*>(thread_scratch().data()); }
+// Whether the kernels can take it; if not, the reference loops stand in and the ledger says so.
+bool fits(const ops::AttentionScores& c) {
+  const auto [least, most] = std::minmax(c.head_size(), c.value_size());
+  if (least >= 1 && most <= kMaxHeadSize) return true;
+  recorder().provider = "reference loops";
+  return false;
+}
+
+void attention_forward(const ops::AttentionForward& c) {
+  if (!fits(c)) return c.reference<float>();
+  const int64_t chunks = (c.tokens() + kAttentionQueries - 1) / kAttentionQueries;
+  parallel_for(c.batch() * c.heads() * chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t t = i % chunks * kAttentionQueries, h = i / chunks % c.heads(),
+                    b = i / chunks / c.heads();
+      const int64_t n = std::min(kAttentionQueries, c.tokens() - t), g = c.group_of(h);
+      isa().attention_forward({rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t),
+                               head_in(c.k, b, g), head_in(c.v, b, g),
+                               from_row(head_out(c.y, b, h), t),
+                               c.l.pointer<float>() + c.place(b, h, t), scratch()});
+    }
+  });
+}
+
+void clear(const HeadOut& to, int64_t rows, int64_t size) {
+  for (int64_t t = 0; t < rows; ++t) {
+    for (int64_t d = 0; d < size; ++d) to.data[t * to.row + d * to.column] = 0;
+  }
+}
+
+// One task a key/value head: the query heads that share it add to its gradients one after the
+// other.
+void attention_backward(const ops::AttentionBackward& c) {
+  if (!fits(c)) return c.reference<float>();
+  const int64_t shared = c.heads() / c.groups();
+  parallel_for(c.batch() * c.groups(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t g = i % c.groups(), b = i / c.groups();
+      const HeadOut dk = head_out(c.dk, b, g), dv = head_out(c.dv, b, g);
+      if (dk.data && !dk.add) clear(dk, c.keys(), c.head_size());
+      if (dv.data && !dv.add) clear(dv, c.keys(), c.value_size());
+      for (int64_t h = g * shared; h < (g + 1) * shared; ++h) {
+        for (int64_t t = 0; t < c.tokens(); t += kAttentionQueries) {
+          const int64_t n = std::min(kAttentionQueries, c.tokens() - t);
+          isa().attention_backward(
+              {rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t), head_in(c.k, b, g),
+               head_in(c.v, b, g), from_row(head_in(c.y, b, h), t),
+               from_row(head_in(c.dy, b, h), t), c.l.pointer<float>() + c.place(b, h, t),
+               from_row(head_out(c.dq, b, h), t), dk, dv, scratch()});
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void register_attention() {
+  kernels<ops::AttentionForward>[kCPU.kind][static_cast<size_t>(DType::f32)] = attention_forward;
+  kernels<ops::AttentionBackward>[kCPU.kind][static_cast<size_t>(DType::f32)] = attention_backward;
+}
+
+}  // namespace tally::cpu

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+
+namespace tally::cpu {
+
+/// Rows of one head: element (t, d) is data[t * row + d * column].
+struct HeadIn {
+  const float* data;
+  int64_t row, column;
+};
+struct HeadOut {
+  float* data;
+  int64_t row, column;
+  bool add;  // to what is there
+};
+
+/// How the queries of one head look at its keys. Query t sees keys [end - window, end) with
+/// end = first_end + t, or all keys when not causal; a mask takes away more.
+struct AttentionRule {
+  int64_t queries, keys, head_size, value_size;
+  bool causal;
+  int64_t first_end, window;  // window 0: none
+  const uint8_t* mask;        // null: none
+  int64_t mask_row, mask_column;
+  float scale, cap;              // cap 0: none
+  float dropout;                 // 0: none
+  uint64_t seed, stream, place;  // place: number of the draw for (query 0, key 0)
+  int64_t place_row;             // draws from one query to the next
+
+  int64_t end(int64_t t) const { return causal ? first_end + t : keys; }
+  int64_t begin(int64_t t) const { return window > 0 && end(t) > window ? end(t) - window : 0; }
+};
+
+/// The queries that one call of a kernel takes: what they need fits its scratch for head sizes up
+/// to kMaxHeadSize.
+inline constexpr int64_t kAttentionQueries = 256;
+inline constexpr int64_t kMaxHeadSize = 512;
+
+/// Some queries of one head, at most kAttentionQueries, against its keys.
+struct AttentionForwardArgs {
+  AttentionRule rule;
+  HeadIn q, k, v;
+  HeadOut y;
+  float* l;
+  float* scratch;
+};
+/// The same backwards. dk and dv are added to; data is null where a gradient is not wanted.
+struct AttentionBackwardArgs {
+  AttentionRule rule;
+  HeadIn q, k, v, y, dy;
+  const float* l;
+  HeadOut dq, dk, dv;
+  float* scratch;
+};
+
+}  // namespace tally::cpu

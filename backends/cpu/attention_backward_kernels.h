@@ -1,0 +1,239 @@
+#pragma once
+// The backward pass of attention. The probabilities of a block come back from the scores and l. dq
+// takes the transposed scores as they are; dk and dv add up over queries, so for them each tile of
+// keys is turned once more, and all panels of the call that see the block make one long sum.
+#include "backends/cpu/attention_tile.h"
+
+namespace tally::cpu {
+namespace {
+
+/// Keys in a block: four tiles with AVX-512, whose probabilities and gradients for all panels then
+/// stay in the second-level cache.
+inline constexpr int64_t kBackwardKeys = 56 / kTileRows * kTileRows;
+
+/// Elements of a head as panels of columns, for products whose rows are keys.
+struct Columns {
+  int64_t count, width;  // width: of a row of all panels
+  explicit Columns(int64_t size) : count((size + kPanel - 1) / kPanel), width(count * kPanel) {}
+};
+
+struct BackwardState {
+  int64_t head, value, panels, queries;  // queries: rounded up to whole panels
+  Tiles head_tiles;
+  Columns head_columns, value_columns;
+  // Of all queries: for scores (elements, lanes of queries) and for sums over queries (queries,
+  // lanes of elements).
+  float *q, *dy, *q_rows, *dy_rows;
+  float *l, *mean, *dq;
+  // Of the block: for scores, and for dq.
+  float *k, *v, *k_rows;
+  float *p, *ds, *factors;  // (panels, keys, kPanel)
+  float *turned, *dk, *dv;  // (queries, kStride); (keys, width)
+  float* buffer;
+
+  explicit BackwardState(const AttentionBackwardArgs& a)
+      : head(a.rule.head_size),
+        value(a.rule.value_size),
+        panels((a.rule.queries + kPanel - 1) / kPanel),
+        queries(panels * kPanel),
+        head_tiles(head),
+        head_columns(head),
+        value_columns(value) {
+    Arena arena{a.scratch};
+    q = arena.take(queries * head);
+    dy = arena.take(queries * value);
+    q_rows = arena.take(queries * head_columns.width);
+    dy_rows = arena.take(queries * value_columns.width);
+    l = arena.take(queries);
+    mean = arena.take(queries);
+    dq = arena.take(panels * head_tiles.count * head_tiles.rows * kPanel);
+    k = arena.take(kBackwardKeys / kTileRows * head * kStride);
+    v = arena.take(kBackwardKeys / kTileRows * value * kStride);
+    k_rows = arena.take(head_tiles.count * kBackwardKeys * kStride);
+    p = arena.take(panels * kBackwardKeys * kPanel);
+    ds = arena.take(panels * kBackwardKeys * kPanel);
+    factors = a.rule.dropout > 0 ? arena.take(kBackwardKeys * kPanel) : nullptr;
+    turned = arena.take(queries * kStride);
+    dk = arena.take(kBackwardKeys * head_columns.width);
+    dv = arena.take(kBackwardKeys * value_columns.width);
+    buffer = arena.take(round_up(head > value ? head : value, kLanes) * kPanel);
+  }
+  int64_t dq_size() const { return head_tiles.count * head_tiles.rows * kPanel; }
+};
+
+/// mean[t] = dy[t] . y[t], and l without infinities: a query that saw nothing has p = 0 anyway.
+inline void row_means(const AttentionBackwardArgs& a, const BackwardState& s) {
+  for (int64_t t = 0; t < s.queries; ++t) {
+    const int64_t row = smaller(t, a.rule.queries - 1);
+    const float *dy = a.dy.data + row * a.dy.row, *y = a.y.data + row * a.y.row;
+    F32 sums{};
+    float rest = 0;
+    if (a.dy.column == 1 && a.y.column == 1) {
+      for (int64_t d = 0; d < s.value; d += kLanes)
+        sums = fma(load_first(dy + d, s.value - d), load_first(y + d, s.value - d), sums);
+    } else {
+      for (int64_t d = 0; d < s.value; ++d) rest += dy[d * a.dy.column] * y[d * a.y.column];
+    }
+    s.mean[t] = sum(sums) + rest;
+    s.l[t] = a.l[row] == -__builtin_inff() ? 0 : a.l[row];
+  }
+}
+
+inline void pack_queries(const AttentionBackwardArgs& a, const BackwardState& s) {
+  const int64_t n = a.rule.queries;
+  for (int64_t p = 0; p < s.panels; ++p) {
+    const int64_t t = p * kPanel, rows = smaller(kPanel, n - t);
+    pack_columns(a.q, t, rows, s.head, s.q + t * s.head, kPanel);
+    pack_columns(a.dy, t, rows, s.value, s.dy + t * s.value, kPanel);
+  }
+  const auto rows = [&](const HeadIn& h, int64_t size, const Columns& columns, float* to) {
+    for (int64_t c = 0; c < columns.count; ++c) {
+      float* panel = to + c * kPanel * s.queries;
+      pack_rows(h, 0, n, c * kPanel, smaller(kPanel, size - c * kPanel), panel, kPanel);
+      for (float* end = panel + n * kPanel; end < panel + s.queries * kPanel; end += kLanes)
+        store(end, F32{});
+    }
+  };
+  rows(a.q, s.head, s.head_columns, s.q_rows);
+  rows(a.dy, s.value, s.value_columns, s.dy_rows);
+}
+
+inline void pack_keys(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
+                      int64_t count) {
+  for (int64_t n = 0; n < count; n += kTileRows) {
+    const int64_t rows = smaller(kTileRows, count - n), tile = n / kTileRows * kStride;
+    pack_columns(a.k, key0 + n, rows, s.head, s.k + tile * s.head, kStride);
+    pack_columns(a.v, key0 + n, rows, s.value, s.v + tile * s.value, kStride);
+  }
+  for (int64_t i = 0; i < s.head_tiles.count; ++i) {
+    const int64_t d = i * s.head_tiles.rows;
+    pack_rows(a.k, key0, count, d, smaller(s.head_tiles.rows, s.head - d),
+              s.k_rows + i * kBackwardKeys * kStride, kStride);
+  }
+}
+
+/// One panel's probabilities and score gradients against the block, and its share of dq.
+inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t panel,
+                            int64_t key0, const Seen& seen) {
+  const AttentionRule& r = a.rule;
+  const int64_t t0 = panel * kPanel, queries = smaller(kPanel, r.queries - t0);
+  float *p = s.p + panel * kBackwardKeys * kPanel, *ds = s.ds + panel * kBackwardKeys * kPanel;
+  for (int64_t n = seen.first; n < seen.last; n += kTileRows)
+    product(kTileRows, s.head, s.k + n * s.head / kTileRows * kStride, s.q + t0 * s.head, r.scale,
+            false, p + n * kPanel);
+  if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, p);
+  const Limits limits = limits_of(r, t0, key0);
+  hide(r, limits, t0, queries, key0, seen.first, seen.full_first, p);
+  hide(r, limits, t0, queries, key0, seen.full_last > seen.first ? seen.full_last : seen.first,
+       seen.last, p);
+  const bool scores = a.dq.data != nullptr || a.dk.data != nullptr;
+  if (scores)
+    for (int64_t n = seen.first; n < seen.last; n += kTileRows)
+      product(kTileRows, s.value, s.v + n * s.value / kTileRows * kStride, s.dy + t0 * s.value, 1,
+              false, ds + n * kPanel);
+  if (r.dropout > 0) dropout_factors(r, t0, queries, key0, seen.first, seen.last, s.factors);
+  const float* factors = r.dropout > 0 ? s.factors : nullptr;
+  for (int j = 0; j < kTileVectors; ++j) {
+    const F32 l = load(s.l + t0 + j * kLanes), mean = load(s.mean + t0 + j * kLanes);
+    const I32 used = iota() + j * kLanes < static_cast<int32_t>(queries);
+    for (int64_t i = seen.first * kPanel + j * kLanes; i < seen.last * kPanel; i += kPanel) {
+      const F32 score = load(p + i);
+      const F32 prob = select(used, exp(score - l), F32{});
+      const F32 kept = factors == nullptr ? prob : prob * load(factors + i);
+      store(p + i, kept);
+      if (!scores) continue;
+      const F32 g = factors == nullptr ? load(ds + i) : load(ds + i) * load(factors + i);
+      F32 d = prob * (g - mean) * r.scale;
+      if (r.cap > 0) {
+        const F32 bend =
+            select(prob == 0.0f, F32{}, score * (1 / r.cap));  // hidden ones are infinite
+        d *= 1.0f - bend * bend;
+      }
+      store(ds + i, d);
+    }
+  }
+  if (a.dq.data == nullptr) return;
+  float* dq = s.dq + panel * s.dq_size();
+  for (int64_t i = 0; i < s.head_tiles.count; ++i)
+    product(s.head_tiles.rows, seen.last - seen.first,
+            s.k_rows + (i * kBackwardKeys + seen.first) * kStride, ds + seen.first * kPanel, 1,
+            true, dq + i * s.head_tiles.rows * kPanel);
+}
+
+/// to (keys, width) += x^T rows, x being p or ds of panels [first, last), for the block's keys.
+inline void sum_over_queries(const BackwardState& s, int64_t first, int64_t last, int64_t count,
+                             const float* x, const float* rows, const Columns& columns, float* to) {
+  for (int64_t n = 0; n < count; n += kTileRows) {
+    const int64_t tile = smaller(kTileRows, count - n);
+    for (int64_t p = first; p < last; ++p)
+      transpose_panel(x + (p * kBackwardKeys + n) * kPanel, kPanel, tile, kPanel,
+                      s.turned + p * kPanel * kStride, kStride);
+    for (int64_t c = 0; c < columns.count; ++c)
+      product(tile, (last - first) * kPanel, s.turned + first * kPanel * kStride,
+              rows + (c * s.queries + first * kPanel) * kPanel, 1, true,
+              to + n * columns.width + c * kPanel, columns.width);
+  }
+}
+
+inline void add_rows(const float* x, int64_t width, int64_t size, int64_t count, const HeadOut& to,
+                     int64_t first) {
+  for (int64_t n = 0; n < count; ++n, x += width) {
+    float* row = to.data + (first + n) * to.row;
+    if (to.column == 1) {
+      for (int64_t d = 0; d < size; d += kLanes)
+        store_first(row + d, load_first(row + d, size - d) + load(x + d), size - d);
+    } else {
+      for (int64_t d = 0; d < size; ++d) row[d * to.column] += x[d];
+    }
+  }
+}
+
+inline void key_block(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
+                      int64_t count) {
+  const AttentionRule& r = a.rule;
+  pack_keys(a, s, key0, count);
+  int64_t first = s.panels, last = 0;
+  for (int64_t panel = 0; panel < s.panels; ++panel) {
+    const Seen seen =
+        seen_by(r, panel * kPanel, smaller(kPanel, r.queries - panel * kPanel), key0, count);
+    if (seen.first >= seen.last) continue;
+    first = smaller(first, panel), last = panel + 1;
+    panel_gradients(a, s, panel, key0, seen);
+    // Tiles that the panel does not see count for nothing in the sums over queries.
+    const auto clear = [&](float* x, int64_t from, int64_t to) {
+      for (int64_t i = from * kPanel; i < to * kPanel; i += kLanes)
+        store(x + panel * kBackwardKeys * kPanel + i, F32{});
+    };
+    clear(s.p, 0, seen.first), clear(s.p, seen.last, count);
+    clear(s.ds, 0, seen.first), clear(s.ds, seen.last, count);
+  }
+  if (first >= last) return;
+  if (a.dv.data != nullptr) {
+    for (int64_t i = 0; i < count * s.value_columns.width; i += kLanes) store(s.dv + i, F32{});
+    sum_over_queries(s, first, last, count, s.p, s.dy_rows, s.value_columns, s.dv);
+    add_rows(s.dv, s.value_columns.width, s.value, count, a.dv, key0);
+  }
+  if (a.dk.data != nullptr) {
+    for (int64_t i = 0; i < count * s.head_columns.width; i += kLanes) store(s.dk + i, F32{});
+    sum_over_queries(s, first, last, count, s.ds, s.q_rows, s.head_columns, s.dk);
+    add_rows(s.dk, s.head_columns.width, s.head, count, a.dk, key0);
+  }
+}
+
+inline void attention_backward(const AttentionBackwardArgs& a) {
+  const AttentionRule& r = a.rule;
+  const BackwardState s(a);
+  row_means(a, s);
+  pack_queries(a, s);
+  for (int64_t i = 0; i < s.panels * s.dq_size(); i += kLanes) store(s.dq + i, F32{});
+  const int64_t end = r.end(r.queries - 1);
+  for (int64_t key0 = r.begin(0); key0 < end; key0 += kBackwardKeys)
+    key_block(a, s, key0, smaller(kBackwardKeys, end - key0));
+  if (a.dq.data == nullptr) return;
+  for (int64_t p = 0; p < s.panels; ++p)
+    put_panel(s.dq + p * s.dq_size(), s.head, smaller(kPanel, r.queries - p * kPanel), a.dq,
+              p * kPanel, s.buffer);
+}
+
+}  // namespace
+}  // namespace tally::cpu

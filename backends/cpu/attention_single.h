@@ -1,0 +1,91 @@
+#pragma once
+// One query against its keys, as in decoding: here memory is the limit, so keys and values are read
+// once, where they lie, with the elements of a head in the lanes.
+#include "backends/cpu/attention_tile.h"
+#include "backends/cpu/rows.h"
+
+namespace tally::cpu {
+namespace {
+
+/// Up to this many queries go one by one: a panel would be almost empty.
+inline constexpr int64_t kFewQueries = 4;
+inline constexpr int64_t kMostKeys = (int64_t{1} << 19) - 64;  // whose scores fit the scratch
+
+inline bool single_queries_serve(const AttentionForwardArgs& a) {
+  return a.q.column == 1 && a.k.column == 1 && a.v.column == 1 && a.y.column == 1 &&
+         a.rule.keys <= kMostKeys && !(a.rule.dropout > 0);
+}
+
+/// out[n] = q . row n of keys, for 4 rows at a time.
+inline void dot_rows(const float* q, const HeadIn& k, int64_t size, int64_t first, int64_t count,
+                     float* out) {
+  for (int64_t n = 0; n < count; n += 4) {
+    const float* row[4];
+    F32 sums[4];
+    for (int i = 0; i < 4; ++i) {
+      row[i] = k.data + (first + smaller(n + i, count - 1)) * k.row;
+      sums[i] = F32{};
+    }
+    each_vector(size, [&](int64_t d, auto lanes) {
+      const F32 x = load_some(q + d, lanes);
+      for (int i = 0; i < 4; ++i) sums[i] = fma(x, load_some(row[i] + d, lanes), sums[i]);
+    });
+    for (int i = 0; i < 4; ++i) out[n + i] = sum(sums[i]);
+  }
+}
+
+/// y = factor sum over n of p[n] row n of values, columns by columns of four vectors.
+inline void sum_rows(const float* p, const HeadIn& v, int64_t size, int64_t first, int64_t count,
+                     float factor, float* y, bool add) {
+  for (int64_t d = 0; d < size; d += 4 * kLanes) {
+    F32 sums[4];
+    int64_t lanes[4];
+    for (int i = 0; i < 4; ++i) {
+      sums[i] = F32{};
+      lanes[i] = size - d - i * kLanes;
+      lanes[i] = lanes[i] < 0 ? 0 : lanes[i];
+    }
+    for (int64_t n = 0; n < count; ++n) {
+      const float* row = v.data + (first + n) * v.row + d;
+      const F32 weight = broadcast(p[n]);
+      if (lanes[3] >= kLanes) {
+        for (int i = 0; i < 4; ++i) sums[i] = fma(weight, load(row + i * kLanes), sums[i]);
+      } else {
+        for (int i = 0; i < 4; ++i)
+          if (lanes[i] > 0) sums[i] = fma(weight, load_first(row + i * kLanes, lanes[i]), sums[i]);
+      }
+    }
+    for (int i = 0; i < 4; ++i)
+      if (lanes[i] > 0) put(y + d + i * kLanes, sums[i] * factor, lanes[i], add);
+  }
+}
+
+inline void single_query(const AttentionForwardArgs& a, int64_t t) {
+  const AttentionRule& r = a.rule;
+  const int64_t first = r.begin(t), count = r.end(t) > first ? r.end(t) - first : 0;
+  float* p = a.scratch;
+  dot_rows(a.q.data + t * a.q.row, a.k, r.head_size, first, count, p);
+  F32 tops = broadcast(kNothing), sums{};
+  each_vector(count, [&](int64_t n, auto lanes) {
+    F32 s = load_some(p + n, lanes) * r.scale;
+    if (r.cap > 0) s = r.cap * tanh(s * (1 / r.cap));
+    store(p + n, s);
+  });
+  for (int64_t n = 0; r.mask != nullptr && n < count; ++n)
+    if (r.mask[t * r.mask_row + (first + n) * r.mask_column] == 0) p[n] = -__builtin_inff();
+  for (int64_t n = count; n < round_up(count, kLanes); ++n) p[n] = -__builtin_inff();
+  for (int64_t n = 0; n < count; n += kLanes) tops = max(tops, load(p + n));
+  const float top = max_lane(tops);  // a NaN is lost here, and comes back through exp
+  for (int64_t n = 0; n < count; n += kLanes) {
+    const F32 e = exp(load(p + n) - top);
+    sums += e;
+    store(p + n, e);
+  }
+  const float total = sum(sums);
+  a.l[t] = total == 0 ? -__builtin_inff() : top + log(broadcast(total))[0];
+  sum_rows(p, a.v, r.value_size, first, count, total == 0 ? 0 : 1 / total, a.y.data + t * a.y.row,
+           a.y.add);
+}
+
+}  // namespace
+}  // namespace tally::cpu

@@ -1,0 +1,188 @@
+#pragma once
+// What attention's kernels are made of. Scores are kept transposed, a key a row and a query a lane:
+// the softmax over the keys then runs down the rows, lane by lane, with no sums across lanes, and
+// the rows are at once the packed panel that the next product reads.
+#include "backends/cpu/attention_args.h"
+#include "backends/cpu/gemm_pack.h"
+#include "backends/cpu/gemm_tile.h"
+#include "backends/cpu/simd_math.h"
+
+namespace tally::cpu {
+namespace {
+
+/// Queries side by side in a panel of scores, and elements of a packed row of keys or values.
+inline constexpr int64_t kPanel = kTileVectors * kLanes;
+inline constexpr int64_t kStride = kPanelStride<float>;
+/// Stands for -infinity as a maximum: what is subtracted from it stays a number.
+inline constexpr float kNothing = -3e38f;
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/// Hands out parts of the scratch, each behind a cache line of slack.
+struct Arena {
+  float* next;
+  float* take(int64_t n) {
+    float* p = next;
+    next += round_up(n, 16) + 16;
+    return p;
+  }
+};
+
+/// A transposed panel. Behind a call: with its sizes known GCC 12 warns of a loop that never runs.
+[[gnu::noipa]] void transpose_panel(const float* from, int64_t ld, int64_t rows, int64_t columns,
+                                    float* to, int64_t width) {
+  pack_transposed(from, ld, rows, columns, to, width);
+}
+
+/// Rows of a head as columns of a panel: to[d * width + r] = row r, element d; rows past the last
+/// repeat it.
+inline void pack_columns(const HeadIn& h, int64_t first, int64_t rows, int64_t size, float* to,
+                         int64_t width) {
+  const float* from = h.data + first * h.row;
+  if (h.column == 1) return transpose_panel(from, h.row, rows, size, to, width);
+  for (int64_t d = 0; d < size; ++d)
+    for (int64_t r = 0; r < width; ++r)
+      to[d * width + r] = from[smaller(r, rows - 1) * h.row + d * h.column];
+}
+/// Rows of a head as rows of a panel: to[r * width + d] = row r, element d0 + d, then zeros.
+inline void pack_rows(const HeadIn& h, int64_t first, int64_t rows, int64_t d0, int64_t count,
+                      float* to, int64_t width) {
+  const float* from = h.data + first * h.row + d0 * h.column;
+  if (h.column == 1) return pack_straight(from, h.row, rows, count, to, width);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t d = 0; d < width; ++d)
+      to[r * width + d] = d < count ? from[r * h.row + d * h.column] : 0;
+}
+
+/// c (rows, kPanel) = or += alpha a b.
+inline void product(int64_t rows, int64_t depth, const float* a, const float* b, float alpha,
+                    bool accumulate, float* c, int64_t ldc = kPanel) {
+  const TileOut<float> out{c,
+                           ldc,
+                           kPanel,
+                           alpha,
+                           accumulate,
+                           nullptr,
+                           {reinterpret_cast<const char*>(a), reinterpret_cast<const char*>(b), 0}};
+  tile_of<float, kTileVectors>(rows)(depth, a, b, out);
+}
+
+/// A head's elements in equal tiles of at most kTileRows: 64 are five tiles of 13.
+struct Tiles {
+  int64_t count, rows;
+  explicit Tiles(int64_t size)
+      : count((size + kTileRows - 1) / kTileRows), rows(count ? (size + count - 1) / count : 0) {}
+};
+
+/// The keys of a block that a panel of queries sees, and those that all of its queries see.
+struct Seen {
+  int64_t first, last;            // rows of the block, in whole tiles but not past its end
+  int64_t full_first, full_last;  // where no query needs a mask
+};
+inline int64_t between(int64_t low, int64_t x, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
+inline Seen seen_by(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
+                    int64_t count) {
+  const int64_t last_query = t0 + queries - 1;
+  const int64_t begin = between(0, r.begin(t0) - key0, count);
+  const int64_t end = between(0, r.end(last_query) - key0, count);
+  Seen s{begin / kTileRows * kTileRows, smaller(round_up(end, kTileRows), count), 0, 0};
+  if (r.mask == nullptr) {
+    s.full_first = between(s.first, r.begin(last_query) - key0, s.last);
+    s.full_last = between(s.full_first, r.end(t0) - key0, s.last);
+  }
+  return s;
+}
+
+/// Lane by lane: which rows a query sees, [begin, end), as numbers of rows in the block.
+struct Limits {
+  I32 begin[kTileVectors], end[kTileVectors];
+};
+inline Limits limits_of(const AttentionRule& r, int64_t t0, int64_t key0) {
+  const int64_t end = between(-(1 << 30), r.end(t0) - key0, 1 << 30);
+  const int64_t window = r.window > 0 ? smaller(r.window, 1 << 30) : 1 << 30;
+  Limits l;
+  for (int j = 0; j < kTileVectors; ++j) {
+    l.end[j] = broadcast(static_cast<int32_t>(end));
+    if (r.causal) l.end[j] += iota() + j * kLanes;
+    l.begin[j] = l.end[j] - broadcast(static_cast<int32_t>(window));
+  }
+  return l;
+}
+
+/// Scores of keys that a query does not see become -infinity; `queries` lanes are in use.
+inline void hide(const AttentionRule& r, const Limits& limits, int64_t t0, int64_t queries,
+                 int64_t key0, int64_t first, int64_t last, float* scores) {
+  const F32 hidden = broadcast(-__builtin_inff());
+  for (int64_t n = first; n < last; ++n) {
+    float* row = scores + n * kPanel;
+    const I32 at = broadcast(static_cast<int32_t>(n));
+    for (int j = 0; j < kTileVectors; ++j) {
+      const I32 seen = (at >= limits.begin[j]) & (at < limits.end[j]);
+      store(row + j * kLanes, select(seen, load(row + j * kLanes), hidden));
+    }
+    if (r.mask == nullptr) continue;
+    const uint8_t* mask = r.mask + t0 * r.mask_row + (key0 + n) * r.mask_column;
+    for (int64_t t = 0; t < queries; ++t)
+      if (mask[t * r.mask_row] == 0) row[t] = -__builtin_inff();
+  }
+}
+
+/// cap tanh(score / cap) in place.
+inline void cap_scores(float cap, int64_t first, int64_t last, float* scores) {
+  const float inverse = 1 / cap;
+  for (float* p = scores + first * kPanel; p < scores + last * kPanel; p += kLanes)
+    store(p, cap * tanh(load(p) * inverse));
+}
+
+/// Number i of the draws, as core/random.h's Philox::word.
+inline uint32_t philox_word(uint64_t key, uint64_t stream, uint64_t i) {
+  uint32_t c[4] = {static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),
+                   static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];
+    const uint32_t next[4] = {
+        static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
+        static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+    for (int j = 0; j < 4; ++j) c[j] = next[j];
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return c[i & 3];
+}
+/// What dropout multiplies the probabilities of rows first .. last by: 0 or 1 / (1 - p).
+inline void dropout_factors(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
+                            int64_t first, int64_t last, float* factors) {
+  const float kept = r.dropout < 1 ? 1 / (1 - r.dropout) : 0;
+  for (int64_t n = first; n < last; ++n)
+    for (int64_t t = 0; t < kPanel; ++t) {
+      const int64_t place = (t0 + smaller(t, queries - 1)) * r.place_row + key0 + n;
+      const uint32_t word = philox_word(r.seed, r.stream, r.place + static_cast<uint64_t>(place));
+      factors[n * kPanel + t] = static_cast<float>(word >> 8) * 0x1p-24f >= r.dropout ? kept : 0;
+    }
+}
+
+/// Transposed rows x (size, kPanel) of `queries` lanes go to their places in a head.
+inline void put_panel(const float* x, int64_t size, int64_t queries, const HeadOut& to, int64_t t0,
+                      float* buffer) {
+  const int64_t width = round_up(size, kLanes);
+  transpose_panel(x, kPanel, size, kPanel, buffer, width);
+  for (int64_t t = 0; t < queries; ++t) {
+    float* row = to.data + (t0 + t) * to.row;
+    const float* from = buffer + t * width;
+    if (to.column == 1) {
+      for (int64_t d = 0; d < size; d += kLanes) {
+        const F32 v = load(from + d);
+        store_first(row + d, to.add ? load_first(row + d, size - d) + v : v, size - d);
+      }
+    } else {
+      for (int64_t d = 0; d < size; ++d)
+        row[d * to.column] = to.add ? row[d * to.column] + from[d] : from[d];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tally::cpu
