@@ -170,11 +170,20 @@ ProofResult start(const Sample& s, double bound) {
   return r;
 }
 
-}  // namespace
-
-ProofResult prove_adjoint(const Sample& s) {
-  ProofResult r = start(s, 1e-12);
+// An op that refuses its own sample has failed its proof: the other samples are still worth a look.
+template <class Prove>
+ProofResult guarded(ProofResult r, Prove&& prove) {
   if (r.skipped) return r;
+  try {
+    prove(r);
+  } catch (const Error& e) {
+    r.error = INFINITY;
+    r.mistake = r.note = e.what();
+  }
+  return r;
+}
+
+void adjoint(const Sample& s, ProofResult& r) {
   const Analytic a(s);
   // The same inputs as dual numbers, each with a random direction where it has a gradient.
   const Tensors duals = make_inputs(s, DType::dual, kReference);
@@ -189,7 +198,7 @@ ProofResult prove_adjoint(const Sample& s) {
   const double left = derivative(s, duals, numbers_of(a.run.upstream), magnitude);
   r.error = std::fabs(left - right) / std::max(magnitude, 1e-300);
   if (std::isnan(r.error)) r.error = INFINITY;
-  if (r.ok()) return r;
+  if (r.ok()) return;
   const auto numeric = gradients_by_duals(s, a);
   ProofResult worst;
   for (size_t i = 0; i < numeric.size(); ++i)
@@ -200,18 +209,10 @@ ProofResult prove_adjoint(const Sample& s) {
   r.numeric = worst.numeric;
   if (r.input >= 0) r.mistake = mistake_of(s, a, numeric, r.input);
   describe(r);
-  return r;
 }
 
-ProofResult prove_by_differences(const Sample& s) {
-  ProofResult r = start(s, 1e-7);
-  if (r.skipped) return r;
-  if (!s.smooth) {
-    r.skipped = true;
-    r.note = "at a kink, in saturation or at an extreme: proven by the adjoint alone";
-    return r;
-  }
-  Analytic a(s);
+void by_differences(const Sample& s, ProofResult& r) {
+  const Analytic a(s);
   const auto dy = numbers_of(a.run.upstream);
   std::vector<Numbers> numeric(a.inputs.size());
   for (size_t i = 0; i < a.inputs.size(); ++i) {
@@ -223,7 +224,21 @@ ProofResult prove_by_differences(const Sample& s) {
   }
   if (!r.ok()) r.mistake = mistake_of(s, a, numeric, r.input);
   describe(r);
-  return r;
+}
+
+}  // namespace
+
+ProofResult prove_adjoint(const Sample& s) {
+  return guarded(start(s, 1e-12), [&](ProofResult& r) { adjoint(s, r); });
+}
+
+ProofResult prove_by_differences(const Sample& s) {
+  ProofResult r = start(s, 1e-7);
+  if (!r.skipped && !s.smooth) {
+    r.skipped = true;
+    r.note = "at a kink, in saturation or at an extreme: proven by the adjoint alone";
+  }
+  return guarded(std::move(r), [&](ProofResult& result) { by_differences(s, result); });
 }
 
 }  // namespace tally

@@ -1,4 +1,6 @@
 // The proofs that compare runs: tape and calls by hand, numbers of threads, meta and a real device.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "autograd/proof/proof.h"
@@ -69,6 +71,19 @@ void backward_from(const Tensors& outputs, Tensors&& upstream) {
   backward(chain);
 }
 
+// The same pass twice, the second added to the first, must double every gradient; coarse, since the
+// order of sums may change, but an = in place of += is off by half.
+bool doubles(const Tensor& twice, const Tensor& once, DType dtype) {
+  const auto a = to_doubles(twice), b = to_doubles(once);
+  double scale = 0;
+  for (double x : b) scale = std::max(scale, std::fabs(x));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double off = std::fabs(a[i] - 2 * b[i]);
+    if (off > (dtype == DType::bf16 ? 0.1 : 0.01) * scale) return false;
+  }
+  return true;
+}
+
 // The gradients of two passes, the second added to the first: by hand and on the tape.
 void compare_passes(const Sample& s, Device device, DType dtype, const Sample::Skips& skip,
                     const std::string& variant, ProofResult& r) {
@@ -77,16 +92,21 @@ void compare_passes(const Sample& s, Device device, DType dtype, const Sample::S
     if (!skip[i]) leaves[i].requires_grad_();
   }
   for (int pass = 0; pass < 2; ++pass) {
+    const std::string when = (pass ? "accumulated" : "fresh") + variant + ": ";
     const Sample::Explicit e = s.by_hand(leaves);
+    const Tensors before = copies(by_hand);
     by_hand = e.backward(random_upstream(e.outputs), copies(by_hand), skip);
     Tape tape;
     const Tensors y = s.apply(leaves);
     backward_from(y, random_upstream(y));
     for (size_t i = 0; i < leaves.size(); ++i) {
-      if (skip[i] || same_bits(by_hand[i], leaves[i].grad())) continue;
-      fail_with(r, std::string(pass ? "accumulated" : "fresh") + variant +
-                       ": the gradients of input " + to_text(i) +
-                       " differ between the tape and the calls by hand");
+      if (skip[i]) continue;
+      const std::string which = when + "the gradient of input " + to_text(i);
+      if (!same_bits(by_hand[i], leaves[i].grad())) {
+        fail_with(r, which + " differs between the tape and the calls by hand");
+      } else if (pass && !doubles(by_hand[i], before[i], dtype)) {
+        fail_with(r, which + " is not added to the one that was given: = stands where += belongs");
+      }
     }
   }
 }
