@@ -1,8 +1,11 @@
 #pragma once
 #include <cstdint>
 
+#include "backends/cpu/attention_args.h"
 #include "backends/cpu/gemm_args.h"
+#include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
+#include "backends/cpu/rope_args.h"
 #include "backends/cpu/optimizer_args.h"
 
 namespace tally::cpu {
@@ -51,6 +54,10 @@ struct IsaTable {
   void (*column_sums)(int64_t rows, int64_t cols, const float* x, int64_t stride, float* out,
                       bool add);
 
+  /// Some queries of one head (attention_kernels.h, attention_backward_kernels.h).
+  void (*attention_forward)(const AttentionForwardArgs& a);
+  void (*attention_backward)(const AttentionBackwardArgs& a);
+
   /// elementwise_kernels.h
   void (*add)(int64_t n, const float* a, const float* b, float* y, bool add_to);
   void (*scale)(int64_t n, float factor, const float* x, float* y, bool add_to);
@@ -66,6 +73,13 @@ struct IsaTable {
   /// optimizer_kernels.h
   void (*adamw)(int64_t n, const float* dw, float* w, float* m, float* v, const AdamWScalars& s);
   double (*square_sum_f64)(int64_t n, const float* x);
+
+  /// Rows of logits (loss_kernels.h).
+  LossSums (*loss_sums)(int64_t n, const float* x, float cap);
+  void (*loss_gradient)(const LossGradient& a);
+
+  /// One head (rope_kernels.h).
+  void (*rope_turn)(const RopeTurn& a, const float* x, const float* cos_sin, float* y);
 };
 
 /// The table of the selected instruction set (features.h: TALLY_ISA forces one).

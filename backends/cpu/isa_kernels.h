@@ -1,14 +1,18 @@
 #pragma once
 // Every kernel header, and the table of what they define. Included by the isa_*.cpp alone, each of
 // which is compiled for its own instruction set.
+#include "backends/cpu/attention_backward_kernels.h"
+#include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/ceiling_kernels.h"
 #include "backends/cpu/activation_kernels.h"
 #include "backends/cpu/elementwise_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/loss_kernels.h"
 #include "backends/cpu/map.h"
 #include "backends/cpu/norm_kernels.h"
 #include "backends/cpu/optimizer_kernels.h"
+#include "backends/cpu/rope_kernels.h"
 
 namespace tally::cpu {
 namespace {
@@ -25,6 +29,8 @@ constexpr IsaTable make_table(Isa which) {
       .norm_forward = norm_forward,
       .norm_backward = norm_backward,
       .column_sums = column_sums,
+      .attention_forward = attention_forward,
+      .attention_backward = attention_backward,
       .add = add,
       .scale = scale,
       .activation_forward = activation_forward,
@@ -33,6 +39,9 @@ constexpr IsaTable make_table(Isa which) {
       .gate_backward = gate_backward,
       .adamw = adamw,
       .square_sum_f64 = square_sum_f64,
+      .loss_sums = loss_sums,
+      .loss_gradient = loss_gradient,
+      .rope_turn = rope_turn,
   };
 }
 

@@ -1,44 +1,55 @@
 #pragma once
-// Rows of logits for the cross entropies, and of heads for rope.
+// Rows of logits for the cross entropies; the formulas are core/ops/loss_row.h's.
+#include "backends/cpu/loss_args.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/simd_math.h"
 
 namespace tally::cpu {
 namespace {
 
-inline float row_max(int64_t n, const float* x) {
-  F32 top = broadcast(-__builtin_inff());
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) top = max(load(x + i), top);
-  float result = max_lane(top);
-  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
-  return result;
+[[gnu::always_inline]] inline F32 only(F32 v, F32, All) { return v; }
+[[gnu::always_inline]] inline F32 only(F32 v, F32 others, int64_t n) {
+  return select(iota() < static_cast<int32_t>(n), v, others);
 }
 
-/// The sum of exp(x - top).
-inline float exp_sum(int64_t n, const float* x, float top) {
-  F32 total{};
+/// The maximum of the logits, the sum of their exp with it taken out, and the sum of themselves.
+template <bool Capped>
+inline LossSums row_sums(int64_t n, const float* x, float cap) {
+  const F32 nothing = broadcast(-__builtin_inff());
+  F32 tops = nothing;
   each_vector(n, [&](int64_t i, auto lanes) {
-    F32 e = exp(load_some(x + i, lanes) - top);
-    if constexpr (sizeof(lanes) == sizeof(int64_t)) e = select(iota() < static_cast<int32_t>(lanes), e, F32{});
-    total += e;
+    tops = max(tops, only(load_some(x + i, lanes), nothing, lanes));
   });
-  return sum(total);
+  const auto bent = [&](F32 v) { return Capped ? cap * tanh(v / cap) : v; };
+  const float top = bent(broadcast(max_lane(tops)))[0];  // the cap is monotonous
+  F32 exps{}, all{};
+  each_vector(n, [&](int64_t i, auto lanes) {
+    const F32 u = bent(load_some(x + i, lanes));
+    exps += only(exp(u - top), F32{}, lanes);
+    all += only(u, F32{}, lanes);
+  });
+  return {top, sum(exps), sum(all)};
+}
+inline LossSums loss_sums(int64_t n, const float* x, float cap) {
+  return cap > 0 ? row_sums<true>(n, x, cap) : row_sums<false>(n, x, cap);
 }
 
-/// x = factor exp(x - log_z)
-inline void scaled_softmax(int64_t n, float* x, float log_z, float factor) {
-  each_vector(n, [&](int64_t i, auto lanes) { store_some(x + i, factor * exp(load_some(x + i, lanes) - log_z), lanes); });
-}
-
-/// Turns the pairs (i, half + i) of a head; y may be x. `sign` is -1 for the way back.
-inline void turn_halves(int64_t half, const float* x, const float* cos_sin, float sign, float* y, bool add_to) {
-  each_vector(half, [&](int64_t i, auto lanes) {
-    const F32 c = load_some(cos_sin + i, lanes), s = load_some(cos_sin + half + i, lanes) * sign;
-    const F32 a = load_some(x + i, lanes), b = load_some(x + half + i, lanes);
-    put(y + i, a * c - b * s, lanes, add_to);
-    put(y + half + i, b * c + a * s, lanes, add_to);
+/// dx = or += (factor exp(u - log_z) - rest) slope, u being the capped logit; dx may be x.
+template <bool Capped>
+inline void row_gradient(const LossGradient& a) {
+  each_vector(a.n, [&](int64_t i, auto lanes) {
+    const F32 bend = Capped ? tanh(load_some(a.x + i, lanes) / a.cap) : F32{};
+    const F32 u = Capped ? a.cap * bend : load_some(a.x + i, lanes);
+    F32 d = a.factor * exp(u - a.log_z) - a.rest;
+    if (Capped) d *= 1.0f - bend * bend;
+    put(a.dx + i, d, lanes, a.add);
   });
+}
+inline void loss_gradient(const LossGradient& a) {
+  if (a.cap > 0)
+    row_gradient<true>(a);
+  else
+    row_gradient<false>(a);
 }
 
 }  // namespace
