@@ -28,9 +28,10 @@ struct Arena {
   }
 };
 
-/// A transposed panel. Behind a call: with its sizes known GCC 12 warns of a loop that never runs.
-[[gnu::noipa]] void transpose_panel(const float* from, int64_t ld, int64_t rows, int64_t columns,
-                                    float* to, int64_t width) {
+/// A transposed panel.
+inline void transpose_panel(const float* from, int64_t ld, int64_t rows, int64_t columns, float* to,
+                            int64_t width) {
+  asm("" : "+r"(columns));  // where GCC 12 knows it, it warns of a loop that never runs
   pack_transposed(from, ld, rows, columns, to, width);
 }
 
