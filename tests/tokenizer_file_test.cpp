@@ -196,7 +196,7 @@ TEST_CASE("tokenizer.json: split patterns of other families are taken") {
 TEST_CASE("load_tokenizer: finds out what a path is, or says what it needs") {
   const TemporaryFolder folder;
   CHECK(load_tokenizer("bytes").vocab_size() == 257);
-  CHECK_THAT(message_of([] { load_tokenizer("/no/such/file"); }), Contains("/no/such/file"));
+  CHECK_THAT(message_of([] { load_tokenizer("no-such-file"); }), Contains("no-such-file"));
   CHECK_THAT(message_of([&] { load_tokenizer(folder.path()); }), Contains("none of these"));
   write_file_atomic(folder / "vocab.json", "{\"a\": 0}");
   CHECK_THAT(message_of([&] { load_tokenizer(folder.path()); }), Contains("merges.txt"));

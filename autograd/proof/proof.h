@@ -18,6 +18,13 @@ struct ProofResult {
   bool ok() const { return skipped || error <= bound; }
 };
 
+/// Marks the result as skipped when the op refuses the element type.
+inline bool skips_narrow(const Sample& sample, DType dtype, ProofResult& r) {
+  r.skipped = !sample.narrow && dtype == DType::bf16;
+  if (r.skipped) r.note = "the op refuses " + to_text(dtype);
+  return r.skipped;
+}
+
 /// <dy, J t> == <J^T dy, t> for random dy and t: the forward loops run on dual numbers, the
 /// backward by hand in float64. `error` is relative to the sum of the absolute terms, bound 1e-12.
 /// On failure every derivative is taken by dual numbers to find the worst one.

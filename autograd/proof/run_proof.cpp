@@ -168,6 +168,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 
 ProofResult prove_tape(const Sample& s, Device device, DType dtype) {
   ProofResult r = start(s);
+  if (skips_narrow(s, dtype, r)) return r;
   r.skipped = !s.by_hand;
   if (r.skipped) {
     r.note = "no backward: refuses inputs that need a gradient";
@@ -192,6 +193,7 @@ ProofResult prove_tape(const Sample& s, Device device, DType dtype) {
 
 ProofResult prove_threads(const Sample& s, Device device, DType dtype) {
   ProofResult r = start(s);
+  if (skips_narrow(s, dtype, r)) return r;
   const Tensors inputs = make_inputs(s, dtype, device);
   const int before = num_threads();
   set_num_threads(1);
@@ -208,6 +210,7 @@ ProofResult prove_threads(const Sample& s, Device device, DType dtype) {
 
 ProofResult prove_meta(const Sample& s, Device device, DType dtype) {
   ProofResult r = start(s);
+  if (skips_narrow(s, dtype, r)) return r;
   for (bool taped : {false, true}) {
     const Trace real = trace(s, device, dtype, taped), meta = trace(s, kMeta, dtype, taped);
     const std::string how = taped ? "on the tape: " : "by hand: ";

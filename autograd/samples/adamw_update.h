@@ -10,6 +10,7 @@ inline Sample adamw_step(std::string name, const ops::AdamWUpdate::Attrs& attrs,
   Sample s;
   s.op = ops::AdamWUpdate::name;
   s.name = std::move(name);
+  s.narrow = false;
   s.inputs = {constant(normal(shape, seed))};
   s.apply = [=](const Sample::Tensors& in) -> Sample::Tensors {
     const Device device = in[0].device();

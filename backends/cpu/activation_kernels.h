@@ -52,18 +52,18 @@ struct GeluTanhUnit {  // 0.5 (1 + tanh u) is sigmoid(2 u)
 struct SiluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return silu(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 s = sigmoid(x), near = clamped(x, -150.0f, 150.0f), v = near * s;
-    // Where e^-x overflows, x sigmoid(x) is still a normal number: silu() knows how.
-    const F32 low = silu(x);
-    const F32 value = select(x < -80.0f, low, max(broadcast(-150.0f), x) * s), tail = select(x < -80.0f, low, v);
-    return {value, fma(tail, 1.0f - s, s)};
+    const F32 s = sigmoid(x), near = max(broadcast(-150.0f), x), upper = min(broadcast(150.0f), near);
+    // Far to the left e^x is too small to hold, x e^x and its slope (1 + x) e^x are not.
+    const F32 low = silu(x), far = low + low / min(broadcast(-1.0f), x);
+    const auto left = x < -80.0f;
+    return {select(left, low, near * s), select(left, far, fma(upper * s, 1.0f - s, s))};
   }
 };
 struct SigmoidUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return sigmoid(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 s = sigmoid(x);
-    return {s, s * (1.0f - s)};
+    const F32 e = exp(-abs(x)), d = 1.0f + e;  // s (1 - s) without taking s from 1
+    return {sigmoid(x), e / (d * d)};
   }
 };
 

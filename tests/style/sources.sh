@@ -10,7 +10,8 @@ while IFS= read -r file; do
   while [ "$directory" != . ] && [ ! -f "$directory/CMakeLists.txt" ]; do
     directory=$(dirname "$directory")
   done
-  grep -qE "(^|[ (/])$name(\.cpp)?([ )]|$)" "$directory/CMakeLists.txt" ||
+  # isa_NAME.cpp is named by tally_isa_object(NAME ...)
+  grep -qE "(^|[ (/])(${name}|${name#isa_})(\.cpp)?([ )]|$)" "$directory/CMakeLists.txt" ||
     orphans+="$file: not in $directory/CMakeLists.txt"$'\n'
 done < <(project_files '*.cpp')
 report "${orphans%$'\n'}" "sources that nothing compiles"
