@@ -44,8 +44,10 @@ Device register_backend(std::unique_ptr<Backend> b) {
 bool has_backend(Device d) { return d.kind < kMaxDeviceKinds && registry()[d.kind] != nullptr; }
 
 Backend& backend(Device d) {
-  check(has_backend(d), "device: no backend of kind ", int{d.kind},
-        " is registered; registered: ", registered_names());
+  if (!has_backend(d)) [[unlikely]] {
+    fail("device: no backend of kind ", int{d.kind},
+         " is registered; registered: ", registered_names());
+  }
   return *registry()[d.kind];
 }
 
