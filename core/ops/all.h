@@ -86,8 +86,7 @@ using AllCalls = TypeList<
     ops::Sum::Forward, ops::Sum::Backward,
     ops::TopK::Forward, ops::TopK::Backward,
     ops::Var::Forward, ops::Var::Backward,
-    ops::Where::Forward, ops::Where::Backward,
-    ops::Zero
+    ops::Where::Forward, ops::Where::Backward
     // clang-format on
     >;
 

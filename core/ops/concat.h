@@ -1,7 +1,7 @@
 #pragma once
 #include <algorithm>
 
-#include "core/ops/layout.h"
+#include "core/ops/view_ops.h"
 
 namespace tally::ops {
 
@@ -77,7 +77,7 @@ struct Concat {
 };
 
 // A tensor cut along an axis into views: no number moves. The backward pass writes each part of dx
-// once; a part without a gradient gets zeros.
+// once; if a part has no gradient, the first one that has brings the zeros.
 //
 //   forward    y_p[.., i, ..] = x[.., start(p) + i, ..]
 //   backward   dx[.., start(p) + i, ..] = dy_p[.., i, ..]
@@ -92,7 +92,6 @@ struct Split {
   struct Saved {
     Attrs attrs;
     Shape x;
-    DType dtype = DType::f32;
   };
   using Parts = std::array<Tensor, kMaxParts>;
 
@@ -111,22 +110,27 @@ struct Split {
       parts[p] = x.narrow(axis, start, a.sizes[p]);
       start += a.sizes[p];
     }
-    if (saved) *saved = {{axis, a.parts, a.sizes}, x.shape(), x.dtype()};
+    if (saved) *saved = {{axis, a.parts, a.sizes}, x.shape()};
     return parts;
   }
 
   static std::array<Tensor, 1> backward(const Parts& dy, Saved&& s, const Into<1>& into = {}) {
-    if (!into.wants(0)) return {};
-    const Tensor& like = *std::find_if(dy.begin(), dy.end(), [](auto& t) { return t.defined(); });
-    const GradTensor dx = gradient_of_shape(into, 0, s.x, like);
+    const auto first = std::find_if(dy.begin(), dy.end(), [](auto& t) { return t.defined(); });
+    if (!into.wants(0) || first == dy.end()) return {};
+    const GradTensor dx = gradient_of_shape(into, 0, s.x, *first);
+    const size_t parts = static_cast<size_t>(s.attrs.parts);
+    const bool gaps = std::any_of(dy.begin(), dy.begin() + s.attrs.parts,
+                                  [](const Tensor& t) { return !t.defined(); });
+    bool zeros = gaps && !dx.accumulates();  // still to be written, beside the first gradient
     int64_t start = 0;
-    for (size_t p = 0; p < static_cast<size_t>(s.attrs.parts); ++p) {
+    for (size_t p = 0; p < parts; ++p) {
       const int64_t size = s.attrs.sizes[p];
-      const GradTensor part(dx.tensor().narrow(s.attrs.axis, start, size), dx.accumulates());
-      if (dy[p].defined())
-        run(like.device(), Copy::Call{dy[p], part});
-      else if (!dx.accumulates())
-        run(like.device(), Zero{part});
+      const Tensor part = dx.tensor().narrow(s.attrs.axis, start, size);
+      if (dy[p].defined() && std::exchange(zeros, false)) {
+        run(dy[p].device(), Narrow::Backward{dy[p], dx, s.attrs.axis, start, 1});
+      } else if (dy[p].defined()) {
+        run(dy[p].device(), Copy::Call{dy[p], GradTensor(part, dx.accumulates())});
+      }
       start += size;
     }
     return {dx};

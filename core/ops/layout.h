@@ -39,21 +39,6 @@ struct Copy {
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&&, const Into<1>& into = {});
 };
 
-// Zeros for the part of a gradient that nothing flows into.
-struct Zero {
-  static constexpr const char* name = "zero";
-  static constexpr Kind kind = Kind::movement;
-  static constexpr bool any_strides = true;
-  Out y;
-  auto views() const { return std::tie(y); }
-  DType dtype() const { return y.dtype; }
-  Cost cost() const { return writes(y); }
-  template <class T>
-  void reference() const {
-    walk(y.shape, std::array{y.strides}, [&](const auto& at) { y.pointer<T>()[at[0]] = T(0.0f); });
-  }
-};
-
 /// Where the gradient of input i goes that has this shape, the type and the device of `like`.
 template <int N>
 GradTensor gradient_of_shape(const Into<N>& into, int i, const Shape& shape, const Tensor& like) {
