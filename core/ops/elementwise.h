@@ -183,9 +183,9 @@ struct DivRule {
 // they are equal. A NaN in either is chosen.
 template <bool kLargest>
 struct ChooseRule {
-  static constexpr const char* names[] = {kLargest ? "maximum" : "minimum",
-                                          kLargest ? "maximum.forward" : "minimum.forward",
-                                          kLargest ? "maximum.backward" : "minimum.backward"};
+  static constexpr const char* names[3] = {kLargest ? "maximum" : "minimum",
+                                           kLargest ? "maximum.forward" : "minimum.forward",
+                                           kLargest ? "maximum.backward" : "minimum.backward"};
   static constexpr double flops = 0;
   static constexpr Slope to_a{.flops = 1, .reads_a = true, .reads_b = true}, to_b = to_a;
   template <class A>

@@ -43,9 +43,9 @@ struct MeanRule {
 // an error. `amin` is the same with the order turned round.
 template <bool kLargest>
 struct ExtremeRule {
-  static constexpr const char* names[] = {kLargest ? "amax" : "amin",
-                                          kLargest ? "amax.forward" : "amin.forward",
-                                          kLargest ? "amax.backward" : "amin.backward"};
+  static constexpr const char* names[3] = {kLargest ? "amax" : "amin",
+                                           kLargest ? "amax.forward" : "amin.forward",
+                                           kLargest ? "amax.backward" : "amin.backward"};
   static constexpr bool needs_x = true, needs_y = true, refuses_empty = true;
   static double forward_flops(double, double, double) { return 0; }
   static double backward_flops(double m, double, double) { return m; }
