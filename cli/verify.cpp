@@ -5,7 +5,6 @@
 #include "cli/common.h"
 #include "cli/verify_model.h"
 #include "cli/verify_ops.h"
-#include "cli/verify_ops.h"
 
 namespace tally::cli {
 namespace {
