@@ -171,6 +171,20 @@ class PackedProduct {
     for (int64_t p = 0; p < g_.k; p += depth_) f(p, std::min(depth_, g_.k - p));
   }
 
+  /// Very few rows: nothing of B is packed, see gemm_thin.h.
+  void run_thin() {
+    constexpr int64_t kPiece = 4 * kGemmColumns;
+    const int64_t row = g_.trans_a ? 1 : g_.lda, column = g_.trans_a ? g_.lda : 1;
+    const T* a = g_.a;
+    if (g_.m > 1 || column > 1) {
+      T* packed = arena();
+      for (int64_t p = 0; p < g_.k; ++p)
+        for (int64_t i = 0; i < g_.m; ++i) packed[p * g_.m + i] = g_.a[i * row + p * column];
+      a = packed;
+    }
+    parallel_for(g_.n, kPiece, [&](int64_t j0, int64_t j1) { kernels_.thin(g_, a, j0, j1); });
+  }
+
   /// Few rows: every element of B is used in one tile of columns only. So A is packed first, and B
   /// goes panel by panel through the first-level cache of the thread that needs it.
   void run_few_rows() {

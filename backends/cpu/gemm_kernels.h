@@ -29,9 +29,12 @@ template <class T>
 void gemm_pack_a(const Gemm<T>& g, int64_t i0, int64_t rows, int64_t p0, int64_t depth, T* to) {
   const RowPanels<T> panels(rows, depth);
   if (!g.trans_a) {
-    for (int64_t q = 0; q < panels.count; ++q)
-      pack_transposed(g.a + (i0 + panels.row(q)) * g.lda + p0, g.lda, panels.height(q), depth,
-                      to + panels.offset(q), kPanelStride<T>);
+    for (int64_t q = 0; q < panels.count; ++q) {
+      // Rows of the next panel fill the lanes that this one leaves: no case of its own for them.
+      const int64_t i = i0 + panels.row(q), rows_there = smaller(g.m - i, kPanelStride<T>);
+      pack_transposed(g.a + i * g.lda + p0, g.lda, rows_there, depth, to + panels.offset(q),
+                      kPanelStride<T>);
+    }
     return;
   }
   for (int64_t p = 0; p < depth; p += kStripRows)

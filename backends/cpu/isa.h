@@ -27,7 +27,9 @@ struct GemmKernels {
   void (*pack_b)(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to);
   void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
                    const T* packed_a, const T* packed_b);
-  int tile_rows;  ///< of a full tile
+  /// Columns [j0, j1) of a product with trans_b and m <= thin_rows; `a` is packed (k, m).
+  void (*thin)(const Gemm<T>& g, const T* a, int64_t j0, int64_t j1);
+  int tile_rows, thin_rows;
 };
 
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only

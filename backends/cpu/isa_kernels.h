@@ -1,12 +1,13 @@
 #pragma once
 // Every kernel header, and the table of what they define. Included by the isa_*.cpp alone, each of
 // which is compiled for its own instruction set.
+#include "backends/cpu/activation_kernels.h"
 #include "backends/cpu/attention_backward_kernels.h"
 #include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/ceiling_kernels.h"
-#include "backends/cpu/activation_kernels.h"
 #include "backends/cpu/elementwise_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
+#include "backends/cpu/gemm_thin.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/loss_kernels.h"
 #include "backends/cpu/map.h"
@@ -24,8 +25,10 @@ constexpr IsaTable make_table(Isa which) {
       .fma_chains = fma_chains,
       .read_all = read_all,
       .copy_all = copy_all,
-      .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>, kTileRows},
-      .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>, kTileRows},
+      .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>, gemm_thin<float>,
+                   kTileRows, kThinRows},
+      .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>,
+                   gemm_thin<double>, kTileRows, kThinRows},
       .norm_forward = norm_forward,
       .norm_backward = norm_backward,
       .column_sums = column_sums,
