@@ -52,8 +52,8 @@ AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64
 float* scratch() { return reinterpret_cast<float*>(thread_scratch().data()); }
 // Whether the kernels can take it; if not, the reference loops stand in and the ledger says so.
 bool fits(const ops::AttentionScores& c) {
-  const auto [least, most] = std::minmax(c.head_size(), c.value_size());
-  if (least >= 1 && most <= kMaxHeadSize) return true;
+  const int64_t k = c.head_size(), m = c.value_size();
+  if (std::min(k, m) >= 1 && std::max(k, m) <= kMaxHeadSize) return true;
   recorder().provider = "reference loops";
   return false;
 }
