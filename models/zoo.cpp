@@ -70,7 +70,7 @@ void add_own(std::vector<Preset>& zoo) {
                        llama({2, 64, 2, 0, 0, 256, 64}, 1e-5, 1e4, true), small_run(8, 200, 3e-3)));
   zoo.push_back(preset({"demo", "LLaMA", 2026, ours, "L6 L48 L54 L61 L95"},
                        llama({4, 128, 4, 2, 0, 2048, 256}, 1e-5, 1e4, true),
-                       small_run(16, 1000, 2e-3)));
+                       small_run(16, 700, 4e-3)));
   zoo.push_back(preset({"gpt-laptop", "GPT-2", 2026, ours, "L18 L43 L53"},
                        gpt({6, 256, 8, 0, 0, 256, 256}, true), small_run(16, 2000, 1e-3)));
   zoo.push_back(preset({"llama-laptop", "LLaMA", 2026, ours, "L6 L48 L54"},
