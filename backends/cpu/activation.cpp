@@ -1,5 +1,6 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/gate.h"
 #include "core/parallel.h"
 
@@ -20,12 +21,6 @@ bool unit_of(ops::ActivationKind kind, Unit& unit) {
   }
 }
 
-template <class Call>
-void plain(const Call& c) {
-  recorder().provider = "plain loops";
-  c.template reference<float>();
-}
-
 // Rows in pieces of about 8192 elements; f gets a row's number.
 template <class F>
 void each_row(const View& v, F f) {
@@ -37,13 +32,13 @@ void each_row(const View& v, F f) {
 
 void activation_forward(const ops::Activation::Forward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain(c);
+  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.x, [&](int64_t i) { isa().activation_forward(unit, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i), c.y.accumulate); });
 }
 
 void activation_backward(const ops::Activation::Backward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain(c);
+  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.x, [&](int64_t i) {
     isa().activation_backward(unit, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i), c.dx.row<float>(i), c.dx.accumulate);
   });
@@ -51,7 +46,7 @@ void activation_backward(const ops::Activation::Backward& c) {
 
 void gate_forward(const ops::Gate::Forward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain(c);
+  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.y, [&](int64_t i) {
     isa().gate_forward(unit, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i), c.y.accumulate);
   });
@@ -59,7 +54,7 @@ void gate_forward(const ops::Gate::Forward& c) {
 
 void gate_backward(const ops::Gate::Backward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain(c);
+  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.dy, [&](int64_t i) {
     isa().gate_backward(unit, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i), c.b.row<float>(i), c.da.defined() ? c.da.row<float>(i) : nullptr,
                         c.db.defined() ? c.db.row<float>(i) : nullptr, c.da.accumulate, c.db.accumulate);

@@ -54,7 +54,7 @@ struct SiluUnit {
   [[gnu::always_inline]] static Pair pair(F32 x) {
     const F32 s = sigmoid(x), near = max(broadcast(-150.0f), x), upper = min(broadcast(150.0f), near);
     // Far to the left e^x is too small to hold, x e^x and its slope (1 + x) e^x are not.
-    const F32 low = silu(x), far = low + low / min(broadcast(-1.0f), x);
+    const F32 low = silu(x), far = low * (1.0f + 1.0f / min(broadcast(-1.0f), x));
     const auto left = x < -80.0f;
     return {select(left, low, near * s), select(left, far, fma(upper * s, 1.0f - s, s))};
   }

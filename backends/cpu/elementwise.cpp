@@ -2,6 +2,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/accumulate.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
@@ -12,13 +13,6 @@ namespace tally::cpu {
 namespace {
 
 constexpr int64_t kPiece = 1 << 15;  // elements: 128 kB of each operand
-
-// What the vector loops do not serve runs the loops of the definition, and the ledger says so.
-template <class Call>
-void strided(const Call& c) {
-  recorder().provider = "strided loops";
-  c.template reference<float>();
-}
 
 // True when b repeats over leading axes of y only: its shape is the end of y's.
 bool is_suffix(const View& b, const View& y) {
@@ -35,7 +29,7 @@ bool is_suffix(const View& b, const View& y) {
 
 void add_forward(const ops::Add::Forward& c) {
   const int64_t n = c.y.numel(), period = c.b.numel();
-  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y)) return strided(c);
+  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y)) return plain_loops<float>(c);
   if (n == 0) return;
   const float *a = c.a.pointer<float>(), *b = c.b.pointer<float>();
   float* y = c.y.pointer<float>();
@@ -48,14 +42,14 @@ void add_forward(const ops::Add::Forward& c) {
 }
 
 void accumulate(const ops::Accumulate::Call& c) {
-  if (!c.x.is_dense() || !c.sum.is_dense()) return strided(c);
+  if (!c.x.is_dense() || !c.sum.is_dense()) return plain_loops<float>(c);
   const float* x = c.x.pointer<float>();
   float* sum = c.sum.pointer<float>();
   parallel_for(c.x.numel(), kPiece, [&](int64_t i, int64_t end) { isa().add(end - i, x + i, sum + i, sum + i, false); });
 }
 
 void copy(const ops::Copy::Call& c) {
-  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows()) return strided(c);
+  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows()) return plain_loops<float>(c);
   const size_t bytes = static_cast<size_t>(c.x.cols()) * sizeof(float);
   parallel_for(c.x.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(c.x.cols(), 1)), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) std::memcpy(c.y.row<float>(r), c.x.row<float>(r), bytes);

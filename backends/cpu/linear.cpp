@@ -1,6 +1,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/linear.h"
 #include "core/parallel.h"
 
@@ -25,13 +26,14 @@ void column_sums(const In& x, const Out& out, double) {
 
 template <class T>
 void linear_forward(const ops::Linear::Forward& c) {
+  if (!fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.y)) return plain_loops<T>(c);
   Gemm<T> g;
   g.trans_b = true;
   g.m = c.y.rows(), g.n = c.w.rows(), g.k = c.w.cols();
-  g.a = c.x.pointer<T>(), g.lda = c.x.row_stride;
-  g.b = c.w.pointer<T>(), g.ldb = c.w.row_stride;
+  g.a = c.x.pointer<T>(), g.lda = leading(c.x);
+  g.b = c.w.pointer<T>(), g.ldb = leading(c.w);
   g.beta = c.y.accumulate ? T(1) : T(0);
-  g.c = c.y.pointer<T>(), g.ldc = c.y.row_stride;
+  g.c = c.y.pointer<T>(), g.ldc = leading(c.y);
   g.bias = c.b.pointer<T>();
   gemm(g);
   recorder().provider = gemm_provider_name();
@@ -39,14 +41,15 @@ void linear_forward(const ops::Linear::Forward& c) {
 
 template <class T>
 void linear_backward(const ops::Linear::Backward& c) {
+  if (!fits_gemm(c.dy) || !fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.dx) || !fits_gemm(c.dw)) return plain_loops<T>(c);
   const int64_t rows = c.dy.rows(), out = c.w.rows(), in = c.w.cols();
   if (c.dx.defined()) {
-    gemm(false, false, rows, in, out, c.dy.pointer<T>(), c.dy.row_stride, c.w.pointer<T>(), c.w.row_stride, c.dx.accumulate ? T(1) : T(0),
-         c.dx.pointer<T>(), c.dx.row_stride);
+    gemm(false, false, rows, in, out, c.dy.pointer<T>(), leading(c.dy), c.w.pointer<T>(), leading(c.w), c.dx.accumulate ? T(1) : T(0),
+         c.dx.pointer<T>(), leading(c.dx));
   }
   if (c.dw.defined()) {
-    gemm(true, false, out, in, rows, c.dy.pointer<T>(), c.dy.row_stride, c.x.pointer<T>(), c.x.row_stride, c.dw.accumulate ? T(1) : T(0),
-         c.dw.pointer<T>(), c.dw.row_stride);
+    gemm(true, false, out, in, rows, c.dy.pointer<T>(), leading(c.dy), c.x.pointer<T>(), leading(c.x), c.dw.accumulate ? T(1) : T(0),
+         c.dw.pointer<T>(), leading(c.dw));
   }
   if (c.db.defined()) column_sums(c.dy, c.db, T(0));
   recorder().provider = gemm_provider_name();

@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/linear_cross_entropy.h"
 #include "core/parallel.h"
@@ -121,6 +122,7 @@ Totals head_rows(const HeadLoss& c, float* x, int64_t first, int64_t last, float
 }
 
 void head_loss(const HeadLoss& c) {
+  if (!fits_gemm(c.h) || !fits_gemm(c.w)) return plain_loops<float>(c);
   const int64_t rows = c.rows(), classes = c.w.rows(), width = c.w.cols();
   int64_t count = 0;
   for (int64_t n = 0; n < rows; ++n) count += target_of(c.targets, n) != c.rule.ignored;
@@ -135,15 +137,15 @@ void head_loss(const HeadLoss& c) {
   for (int64_t first = 0; first < rows; first += c.block()) {
     const int64_t last = std::min(rows, first + c.block()), n = last - first;
     const float *h = c.h.row<float>(first), *w = c.w.pointer<float>();
-    gemm(false, true, n, classes, width, h, c.h.row_stride, w, c.w.row_stride, 0.0f, x, classes);
+    gemm(false, true, n, classes, width, h, leading(c.h), w, leading(c.w), 0.0f, x, classes);
     const Totals part = head_rows(c, x, first, last, g);
     totals.loss += part.loss, totals.nll += part.nll, totals.log_z += part.log_z;
     totals.log_z_squared += part.log_z_squared, totals.count += part.count;
     if (!c.gh.defined()) continue;
-    gemm(false, false, n, width, classes, x, classes, w, c.w.row_stride, 0.0f,
-         c.gh.row<float>(first), c.gh.row_stride);
-    gemm(true, false, classes, width, n, x, classes, h, c.h.row_stride, first > 0 ? 1.0f : 0.0f,
-         c.gw.pointer<float>(), c.gw.row_stride);
+    gemm(false, false, n, width, classes, x, classes, w, leading(c.w), 0.0f,
+         c.gh.row<float>(first), leading(c.gh));
+    gemm(true, false, classes, width, n, x, classes, h, leading(c.h), first > 0 ? 1.0f : 0.0f,
+         c.gw.pointer<float>(), leading(c.gw));
   }
   totals.put(c.stats);
   c.loss.at<float>(0) = divides ? totals.loss / divisor : totals.loss;

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/adamw_update.h"
 #include "core/ops/clip.h"
 #include "core/parallel.h"
@@ -9,14 +10,8 @@
 namespace tally::cpu {
 namespace {
 
-template <class Call>
-void plain(const Call& c) {
-  recorder().provider = "plain loops";
-  c.template reference<float>();
-}
-
 void adamw_update(const ops::AdamWUpdate::Call& c) {
-  if (!c.w.is_dense() || !c.dw.is_dense() || !c.m.is_dense() || !c.v.is_dense()) return plain(c);
+  if (!c.w.is_dense() || !c.dw.is_dense() || !c.m.is_dense() || !c.v.is_dense()) return plain_loops<float>(c);
   const float scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f;
   const AdamWScalars s{static_cast<float>(c.keep), static_cast<float>(c.beta2), static_cast<float>(c.rate1), static_cast<float>(c.rate2),
                        static_cast<float>(c.step_size), static_cast<float>(c.root_correction), static_cast<float>(c.eps), scale};
@@ -27,7 +22,7 @@ void adamw_update(const ops::AdamWUpdate::Call& c) {
 
 // At most 64 pieces, cut by the size alone; their sums are added in order.
 void square_sum(const ops::SquareSum::Call& c) {
-  if (!c.x.is_dense()) return plain(c);
+  if (!c.x.is_dense()) return plain_loops<float>(c);
   constexpr int64_t kPieces = 64;
   const int64_t n = c.x.numel(), piece = std::max<int64_t>(1 << 15, (n + kPieces - 1) / kPieces);
   std::array<double, kPieces> sums{};

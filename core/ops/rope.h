@@ -143,7 +143,7 @@ struct Rope {
               table.is_contiguous(),
           "rope: table must be a dense (positions, R) with R even and at most the head size K = ",
           x.size(3), "; got ", table.shape(), in_module(),
-          "; make it with rope_table(positions, R, base, ...)");
+          "; make it with rope_table(positions, R, base, ...), or call contiguous(table) first");
     check(table.dtype() == acc_dtype(x.dtype()), "rope: table must hold ", acc_dtype(x.dtype()),
           ", which ", x.dtype(), " accumulates in; got ", table.dtype(), in_module());
     if (positions.defined())
@@ -158,7 +158,7 @@ struct Rope {
     check(positions.dtype() == DType::i64 && positions.shape() == Shape{x.size(0), x.size(1)} &&
               positions.is_contiguous(),
           "rope: positions must be a dense (B,T) = (", x.size(0), ",", x.size(1), ") of i64; got ",
-          positions.shape(), " of ", positions.dtype(), in_module());
+          positions.shape(), " of ", positions.dtype(), in_module(), "; call contiguous(positions) first");
     if (!backend(positions.device()).host_memory()) return;
     const int64_t* p = static_cast<const int64_t*>(positions.data());
     for (int64_t i = 0; i < positions.numel(); ++i) {
