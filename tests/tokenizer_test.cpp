@@ -1,6 +1,6 @@
 // Encoding and decoding against recorded ids (tests/data/tokenizer).
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 
 #include "data/tokenizer.h"
 #include "data/tokenizer_io.h"
@@ -44,7 +44,9 @@ std::string random_letters(size_t size) {
 TEST_CASE("tokenizer: encodes and decodes as recorded for three tokenizer.json files") {
   for (const std::string name : {"gpt2_1000", "llama3_1200", "smollm_900"}) {
     const Tokenizer t = load_tokenizer(tokenizer_data(name + ".tokenizer.json"));
-    for (const Json& c : read_json(tokenizer_data(name + ".cases.json"))["cases"]) {
+    const Json file = read_json(tokenizer_data(name + ".cases.json"));
+    REQUIRE(file["cases"].size() == 112);
+    for (const Json& c : file["cases"]) {
       const std::string text = c["text"];
       INFO(name << ", case " << c["name"]);
       const Ids ids = t.encode(text, SpecialTokens::allowed);
@@ -167,10 +169,9 @@ TEST_CASE("tokenizer: very long words take time near their length", "[F42]") {
   const Tokenizer t = load_tokenizer(tokenizer_data("gpt2_1000.tokenizer.json"));
   for (const std::string& text : {repeated("a", 100'000), repeated("^", 1'000'000),
                                   random_letters(1'000'000), repeated(" ", 1'000'000)}) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: a busy machine does not stretch it
     const Ids ids = t.encode(text);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    CHECK(took.count() < 5);
+    CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
     CHECK(t.decode(ids) == text);
   }
 }
