@@ -22,9 +22,18 @@ double parse_bytes(const std::string& text) {
   }
   std::string unit = text.substr(used);
   while (!unit.empty() && unit[0] == ' ') unit.erase(0, 1);
-  const std::map<std::string, double> units = {{"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                                               {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
-  check(used > 0 && units.contains(unit) && value > 0, "--fit: a size such as 80GB or 24GiB is needed; got '", text, "'");
+  const std::map<std::string, double> units = {{"", 1},
+                                               {"B", 1},
+                                               {"kB", 1e3},
+                                               {"MB", 1e6},
+                                               {"GB", 1e9},
+                                               {"TB", 1e12},
+                                               {"KiB", 1024.0},
+                                               {"MiB", 1048576.0},
+                                               {"GiB", 1073741824.0},
+                                               {"TiB", 1099511627776.0}};
+  check(used > 0 && units.contains(unit) && value > 0,
+        "--fit: a size such as 80GB or 24GiB is needed; got '", text, "'");
   return value * units.at(unit);
 }
 
@@ -33,15 +42,21 @@ const std::vector<LedgerTotal>& rows_by(const Report& r, const std::string& by) 
   if (by == "layer") return r.by_layer;
   if (by == "class") return r.by_class;
   const std::vector<std::string> choices = {"op", "layer", "class", "phase"};
-  check(by == "phase", "--by: must be op, layer, class or phase; got '", by, "'", did_you_mean(by, choices));
+  check(by == "phase", "--by: must be op, layer, class or phase; got '", by, "'",
+        did_you_mean(by, choices));
   return r.by_phase;
 }
 
 Json rows_json(const std::vector<LedgerTotal>& rows) {
   Json list = Json::array();
   for (const LedgerTotal& t : rows) {
-    list.push_back({{"key", t.key}, {"calls", t.calls}, {"flops", t.cost.flops}, {"bytes_read", t.cost.bytes_read},
-                    {"bytes_written", t.cost.bytes_written}, {"model_flops", t.model.full}, {"model_flops_causal", t.model.causal}});
+    list.push_back({{"key", t.key},
+                    {"calls", t.calls},
+                    {"flops", t.cost.flops},
+                    {"bytes_read", t.cost.bytes_read},
+                    {"bytes_written", t.cost.bytes_written},
+                    {"model_flops", t.model.full},
+                    {"model_flops_causal", t.model.causal}});
   }
   return list;
 }
@@ -54,7 +69,12 @@ Json report_json(const Report& r, const std::string& by) {
           {"tokens", r.tokens},
           {"parameters", p.total()},
           {"parameters_by_component",
-           {{"embedding", p.embedding}, {"position", p.position}, {"attention", p.attention}, {"mlp", p.mlp}, {"norms", p.norms}, {"head", p.head}}},
+           {{"embedding", p.embedding},
+            {"position", p.position},
+            {"attention", p.attention},
+            {"mlp", p.mlp},
+            {"norms", p.norms},
+            {"head", p.head}}},
           {"flops", r.cost.flops},
           {"model_flops", r.model.full},
           {"model_flops_causal", r.model.causal},
@@ -62,15 +82,22 @@ Json report_json(const Report& r, const std::string& by) {
           {"bytes_written", r.cost.bytes_written},
           {"intensity", r.intensity()},
           {"memory",
-           {{"weights", r.weights}, {"gradients", r.gradients}, {"optimizer", r.optimizer}, {"saved_activations", r.saved}, {"peak", r.peak},
-            {"kv_cache", r.kv_cache}, {"kv_cache_per_token", r.kv_cache_per_token}}},
+           {{"weights", r.weights},
+            {"gradients", r.gradients},
+            {"optimizer", r.optimizer},
+            {"saved_activations", r.saved},
+            {"peak", r.peak},
+            {"kv_cache", r.kv_cache},
+            {"kv_cache_per_token", r.kv_cache_per_token}}},
           {"by_" + by, rows_json(rows_by(r, by))}};
 }
 
 /// The optimizer ledger of claim L81: bytes a parameter takes in mixed precision and in f32.
 std::string optimizer_ledger(double parameters) {
   std::vector<std::vector<std::string>> rows = {{"training state", "bytes/parameter", "total"}};
-  const auto row = [&](const char* what, double each) { rows.push_back({what, fmt::format("{}", each), bytes_text(each * parameters)}); };
+  const auto row = [&](const char* what, double each) {
+    rows.push_back({what, fmt::format("{}", each), bytes_text(each * parameters)});
+  };
   row("f32 weights + gradients + m + v (ours)", 16);
   row("  of which m and v", 8);
   row("bf16 weights and gradients, f32 master, m, v", 16);
@@ -81,16 +108,27 @@ std::string optimizer_ledger(double parameters) {
 
 void print_text(const Report& r, const std::string& by) {
   const ParameterCount& p = r.parameters;
-  std::printf("%s: %s parameters (%lld)\n", r.config.name.c_str(), short_number(static_cast<double>(p.total())).c_str(), static_cast<long long>(p.total()));
+  std::printf("%s: %s parameters (%lld)\n", r.config.name.c_str(),
+              short_number(static_cast<double>(p.total())).c_str(),
+              static_cast<long long>(p.total()));
   std::vector<std::vector<std::string>> rows = {{"component", "parameters", "share"}};
-  const std::pair<const char*, int64_t> parts[] = {{"embedding", p.embedding}, {"position", p.position}, {"attention", p.attention},
-                                                   {"mlp", p.mlp}, {"norms", p.norms}, {"head", p.head}};
+  const std::pair<const char*, int64_t> parts[] = {
+      {"embedding", p.embedding}, {"position", p.position},
+      {"attention", p.attention}, {"mlp", p.mlp},
+      {"norms", p.norms},         {"head", p.head}};
   for (const auto& [name, n] : parts) {
-    if (n) rows.push_back({name, to_text(n), fmt::format("{:.2f}%", 100.0 * static_cast<double>(n) / static_cast<double>(p.total()))});
+    if (n)
+      rows.push_back({name, to_text(n),
+                      fmt::format("{:.2f}%", 100.0 * static_cast<double>(n) /
+                                                 static_cast<double>(p.total()))});
   }
   std::fputs((table_text(rows) + "\n").c_str(), stdout);
-  std::printf("%s, batch %lld, %lld tokens a sequence, %s\n", r.options.train ? "training step" : r.options.decode ? "decoding one token" : "forward pass",
-              static_cast<long long>(r.options.batch), static_cast<long long>(r.options.seq), to_text(r.options.dtype).c_str());
+  std::printf("%s, batch %lld, %lld tokens a sequence, %s\n",
+              r.options.train    ? "training step"
+              : r.options.decode ? "decoding one token"
+                                 : "forward pass",
+              static_cast<long long>(r.options.batch), static_cast<long long>(r.options.seq),
+              to_text(r.options.dtype).c_str());
   rows = {{"figure", "value"},
           {"model FLOPs, full attention", fmt::format("{:.5g}", r.model.full)},
           {"model FLOPs, causal attention", fmt::format("{:.5g}", r.model.causal)},
@@ -106,10 +144,12 @@ void print_text(const Report& r, const std::string& by) {
           {"KV cache a token", bytes_text(r.kv_cache_per_token)},
           {"KV cache in all", bytes_text(r.kv_cache)}};
   std::fputs((table_text(rows) + "\n").c_str(), stdout);
-  if (r.options.train) std::fputs((optimizer_ledger(static_cast<double>(p.total())) + "\n").c_str(), stdout);
+  if (r.options.train)
+    std::fputs((optimizer_ledger(static_cast<double>(p.total())) + "\n").c_str(), stdout);
   rows = {{by, "calls", "FLOPs", "share", "read", "written"}};
   for (const LedgerTotal& t : rows_by(r, by)) {
-    rows.push_back({t.key, to_text(t.calls), fmt::format("{:.4g}", t.cost.flops), fmt::format("{:.2f}%", 100 * t.cost.flops / std::max(r.cost.flops, 1.0)),
+    rows.push_back({t.key, to_text(t.calls), fmt::format("{:.4g}", t.cost.flops),
+                    fmt::format("{:.2f}%", 100 * t.cost.flops / std::max(r.cost.flops, 1.0)),
                     bytes_text(t.cost.bytes_read), bytes_text(t.cost.bytes_written)});
   }
   std::fputs(table_text(rows).c_str(), stdout);
@@ -123,7 +163,8 @@ int account(const AccountOptions& o) {
     std::fputs(to_json_text(target.config).c_str(), stdout);
     return 0;
   }
-  check(o.optimizer == "adamw", "--optimizer: adamw is the optimizer of this build; got '", o.optimizer, "'");
+  check(o.optimizer == "adamw", "--optimizer: adamw is the optimizer of this build; got '",
+        o.optimizer, "'");
   ReportOptions options;
   options.batch = o.batch;
   options.seq = o.seq;
@@ -139,7 +180,9 @@ int account(const AccountOptions& o) {
     return 0;
   }
   print_text(r, o.by);
-  if (memory > 0) std::printf("\nlargest batch within %s: %lld\n", o.fit.c_str(), static_cast<long long>(largest_batch(target.config.model, options, memory)));
+  if (memory > 0)
+    std::printf("\nlargest batch within %s: %lld\n", o.fit.c_str(),
+                static_cast<long long>(largest_batch(target.config.model, options, memory)));
   return 0;
 }
 

@@ -41,9 +41,12 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
       }
       p.storage().note_write("load");
     };
-    if (t.dtype() == DType::f64) fill(double{}, double{});
-    else if (t.dtype() == DType::f32) fill(float{}, float{});
-    else fill(float{}, bf16{});
+    if (t.dtype() == DType::f64)
+      fill(double{}, double{});
+    else if (t.dtype() == DType::f32)
+      fill(float{}, float{});
+    else
+      fill(float{}, bf16{});
   }
 }
 
@@ -51,7 +54,8 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
 
 DType dtype_of_options(const Common& options) {
   const DType t = parse_dtype(options.dtype);
-  check(t == DType::f32 || t == DType::f64 || t == DType::bf16, "--dtype: computes in f32, f64 or bf16; got ", options.dtype);
+  check(t == DType::f32 || t == DType::f64 || t == DType::bf16,
+        "--dtype: computes in f32, f64 or bf16; got ", options.dtype);
   return t;
 }
 
@@ -65,7 +69,8 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device) {
   if (target.kind == TargetKind::run) {
     const std::string latest = RunDirectory::open(target.folder).latest();
     check(!latest.empty(), target.folder, ": has no checkpoint yet");
-    read_weights(*loaded.model, Checkpoint::own(target.config.model, latest + "/model.safetensors"));
+    read_weights(*loaded.model,
+                 Checkpoint::own(target.config.model, latest + "/model.safetensors"));
   } else {
     read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
   }
@@ -87,8 +92,10 @@ void ProgressLine::show(const std::string& text, bool force) {
   const std::chrono::duration<double> passed = now - last_;
   if (!force && passed.count() < (terminal_ ? 0.1 : 5.0)) return;
   last_ = now;
-  if (terminal_) std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
-  else std::fprintf(stderr, "%s\n", text.c_str());
+  if (terminal_)
+    std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
+  else
+    std::fprintf(stderr, "%s\n", text.c_str());
   std::fflush(stderr);
   open_ = terminal_;
 }
@@ -128,8 +135,10 @@ std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const bool number = &row != &rows[0] && !row[i].empty() && (std::isdigit(static_cast<unsigned char>(row[i][0])) || row[i][0] == '-');
-      line += number ? fmt::format("{:>{}}", row[i], width[i]) : fmt::format("{:<{}}", row[i], width[i]);
+      const bool number = &row != &rows[0] && !row[i].empty() &&
+                          (std::isdigit(static_cast<unsigned char>(row[i][0])) || row[i][0] == '-');
+      line += number ? fmt::format("{:>{}}", row[i], width[i])
+                     : fmt::format("{:<{}}", row[i], width[i]);
       line += i + 1 < row.size() ? "  " : "";
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();
@@ -148,7 +157,8 @@ void install_interrupt() {
 Json environment() {
   return {{"cpu", cpu::cpu_name()},
           {"isa", std::string(cpu::name(cpu::selected_isa()))},
-          {"blas", cpu::openblas_core_name()}, {"gemm", cpu::gemm_provider_name()},
+          {"blas", cpu::openblas_core_name()},
+          {"gemm", cpu::gemm_provider_name()},
           {"threads", num_threads()},
           {"compiler", __VERSION__},
           {"tally", TALLY_VERSION}};

@@ -16,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct SelfTest {
   int64_t samples = 0;
@@ -49,7 +51,9 @@ SelfTest self_test() {
     ++result.samples;
     for (size_t i = 0; i < a.size(); ++i) {
       const double d = largest_difference(a[i], b[i]);
-      if (d > 1e-4) result.failures.push_back(fmt::format("{} '{}': cpu and reference differ by {:.2g}", s.op, s.name, d));
+      if (d > 1e-4)
+        result.failures.push_back(
+            fmt::format("{} '{}': cpu and reference differ by {:.2g}", s.op, s.name, d));
     }
   }
   return result;
@@ -68,7 +72,8 @@ std::string isa_list() {
 int doctor(const DoctorOptions& o) {
   struct sysinfo memory {};
   sysinfo(&memory);
-  const double total = static_cast<double>(memory.totalram) * memory.mem_unit, available = static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit;
+  const double total = static_cast<double>(memory.totalram) * memory.mem_unit,
+               available = static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit;
   const double flops = cpu::measure_fma_peak();
   const cpu::Bandwidth memory_speed = cpu::measure_bandwidth();
   const SelfTest test = self_test();
@@ -87,19 +92,25 @@ int doctor(const DoctorOptions& o) {
     print_json(json);
     return test.failures.empty() ? 0 : 1;
   }
-  std::vector<std::vector<std::string>> rows = {{"what", "here"},
-                                                {"CPU", cpu::cpu_name()},
-                                                {"instruction sets", isa_list()},
-                                                {"kernels compiled for", std::string(cpu::name(cpu::selected_isa())) + " (TALLY_ISA forces another)"},
-                                                {"matrix products", cpu::gemm_provider_name()},
-                                                {"OpenBLAS core", cpu::openblas_core_name()},
-                                                {"threads", to_text(num_threads())},
-                                                {"scratch of a thread", bytes_text(static_cast<double>(kThreadScratchBytes)) + " (beside what the ledger counts)"},
-                                                {"memory", bytes_text(total) + ", free " + bytes_text(available)},
-                                                {"GPU", "none: this build has no CUDA backend"},
-                                                {"peak f32", short_number(flops) + "FLOP/s, measured now"},
-                                                {"memory read, copy", short_number(memory_speed.read) + "B/s, " + short_number(memory_speed.copy) + "B/s, measured now"},
-                                                {"self-test", test.failures.empty() ? fmt::format("{} samples: cpu equals reference", test.samples) : "FAILED"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"what", "here"},
+      {"CPU", cpu::cpu_name()},
+      {"instruction sets", isa_list()},
+      {"kernels compiled for",
+       std::string(cpu::name(cpu::selected_isa())) + " (TALLY_ISA forces another)"},
+      {"matrix products", cpu::gemm_provider_name()},
+      {"OpenBLAS core", cpu::openblas_core_name()},
+      {"threads", to_text(num_threads())},
+      {"scratch of a thread",
+       bytes_text(static_cast<double>(kThreadScratchBytes)) + " (beside what the ledger counts)"},
+      {"memory", bytes_text(total) + ", free " + bytes_text(available)},
+      {"GPU", "none: this build has no CUDA backend"},
+      {"peak f32", short_number(flops) + "FLOP/s, measured now"},
+      {"memory read, copy", short_number(memory_speed.read) + "B/s, " +
+                                short_number(memory_speed.copy) + "B/s, measured now"},
+      {"self-test", test.failures.empty()
+                        ? fmt::format("{} samples: cpu equals reference", test.samples)
+                        : "FAILED"}};
   std::fputs(table_text(rows).c_str(), stdout);
   for (const std::string& f : test.failures) std::fprintf(stderr, "%s\n", f.c_str());
   return test.failures.empty() ? 0 : 1;

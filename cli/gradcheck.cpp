@@ -53,7 +53,8 @@ void add_sample(Row& row, const Sample& s) {
   add_gradient(row, prove_by_differences(s));
 }
 
-std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Sample>& samples, ProgressLine& line) {
+std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Sample>& samples,
+                               ProgressLine& line) {
   std::vector<Row> rows;
   for (const Sample& s : samples) {
     if (o.what != "all" && s.op != o.what) continue;
@@ -66,15 +67,18 @@ std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Samp
 }
 
 /// A whole model in float64: `cases` elements of every parameter, spread over it.
-std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config, ProgressLine& line) {
+std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
+                             ProgressLine& line) {
   const ModelConfig& c = config.model;
   const auto model = build_model(c, DType::f64, kCPU);
   initialise(*model, c, o.seed);
   model->requires_grad();
   const int64_t b = 2, t = std::min<int64_t>(c.context, 8);
   std::vector<int64_t> ids(static_cast<size_t>(b * t)), next(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) ids[i] = Philox::word(o.seed, 7, i) % c.vocab, next[i] = Philox::word(o.seed, 8, i) % c.vocab;
-  const Tensor x = from_host<int64_t>(ids, {b, t}, kCPU), y = from_host<int64_t>(next, {b, t}, kCPU);
+  for (size_t i = 0; i < ids.size(); ++i)
+    ids[i] = Philox::word(o.seed, 7, i) % c.vocab, next[i] = Philox::word(o.seed, 8, i) % c.vocab;
+  const Tensor x = from_host<int64_t>(ids, {b, t}, kCPU),
+               y = from_host<int64_t>(next, {b, t}, kCPU);
   {
     Tape tape;
     tape.backward(model->loss(x, y));
@@ -91,7 +95,8 @@ std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
     const int64_t n = std::min<int64_t>(p.numel(), o.cases > 0 ? o.cases : 5);
     row.samples = row.by_differences = n;
     for (int64_t k = 0; k < n; ++k) {
-      const size_t i = static_cast<size_t>(Philox::word(o.seed, 9, static_cast<uint64_t>(k)) % static_cast<uint32_t>(p.numel()));
+      const size_t i = static_cast<size_t>(Philox::word(o.seed, 9, static_cast<uint64_t>(k)) %
+                                           static_cast<uint32_t>(p.numel()));
       const double at = values[i], h = 1e-3 * std::max(0.1, std::fabs(at));
       const auto f = [&](double step) {
         values[i] = at + step;
@@ -99,7 +104,8 @@ std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
       };
       const double numeric = (8 * (f(h / 2) - f(-h / 2)) - (f(h) - f(-h))) / (6 * h);
       values[i] = at;
-      const double error = std::fabs(gradient[i] - numeric) / std::max({scale, std::fabs(numeric), 1e-12});
+      const double error =
+          std::fabs(gradient[i] - numeric) / std::max({scale, std::fabs(numeric), 1e-12});
       if (error < row.error) continue;
       row.error = error;
       row.element = static_cast<int64_t>(i);
@@ -112,9 +118,20 @@ std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
 }
 
 Json row_json(const Row& r) {
-  Json j = {{"name", r.name}, {"samples", r.samples}, {"checked_by_differences", r.by_differences}, {"error", r.error}, {"adjoint_error", r.adjoint},
-            {"cost_error", r.cost}, {"has_backward", r.has_backward}, {"ok", r.ok}};
-  if (r.element >= 0) j["worst"] = {{"sample", r.where}, {"input", r.input}, {"element", r.element}, {"analytic", r.analytic}, {"numeric", r.numeric}};
+  Json j = {{"name", r.name},
+            {"samples", r.samples},
+            {"checked_by_differences", r.by_differences},
+            {"error", r.error},
+            {"adjoint_error", r.adjoint},
+            {"cost_error", r.cost},
+            {"has_backward", r.has_backward},
+            {"ok", r.ok}};
+  if (r.element >= 0)
+    j["worst"] = {{"sample", r.where},
+                  {"input", r.input},
+                  {"element", r.element},
+                  {"analytic", r.analytic},
+                  {"numeric", r.numeric}};
   if (!r.mistake.empty()) j["likely_mistake"] = r.mistake;
   return j;
 }
@@ -129,12 +146,14 @@ int print(const GradcheckOptions& o, const std::vector<Row>& rows) {
   bool ok = true;
   double worst = 0;
   Json list = Json::array();
-  std::vector<std::vector<std::string>> table = {{"name", "samples", "worst error", "adjoint", "analytic", "numeric", "verdict"}};
+  std::vector<std::vector<std::string>> table = {
+      {"name", "samples", "worst error", "adjoint", "analytic", "numeric", "verdict"}};
   for (const Row& r : rows) {
     ok = ok && r.ok;
     worst = std::max(worst, r.error);
     list.push_back(row_json(r));
-    table.push_back({r.name, to_text(r.samples), fmt::format("{:.1e}", r.error), fmt::format("{:.1e}", r.adjoint), fmt::format("{:.6g}", r.analytic),
+    table.push_back({r.name, to_text(r.samples), fmt::format("{:.1e}", r.error),
+                     fmt::format("{:.1e}", r.adjoint), fmt::format("{:.6g}", r.analytic),
                      fmt::format("{:.6g}", r.numeric), verdict(r)});
   }
   if (o.json) {
@@ -143,9 +162,11 @@ int print(const GradcheckOptions& o, const std::vector<Row>& rows) {
   }
   std::fputs(table_text(table).c_str(), stdout);
   for (const Row& r : rows) {
-    if (!r.mistake.empty()) std::printf("%s: %s: %s\n", r.name.c_str(), r.where.c_str(), r.mistake.c_str());
+    if (!r.mistake.empty())
+      std::printf("%s: %s: %s\n", r.name.c_str(), r.where.c_str(), r.mistake.c_str());
   }
-  std::printf("%zu checked, worst error %.2g (bound 1e-7): %s\n", rows.size(), worst, ok ? "all right" : "WRONG");
+  std::printf("%zu checked, worst error %.2g (bound 1e-7): %s\n", rows.size(), worst,
+              ok ? "all right" : "WRONG");
   return ok ? 0 : 1;
 }
 
@@ -162,7 +183,8 @@ int gradcheck(const GradcheckOptions& o) {
     for (const Sample& s : samples) names.insert(s.op);
     const bool target = find_preset_or_null(o.what) || std::filesystem::exists(o.what);
     const std::vector<std::string> choices(names.begin(), names.end());
-    check(target, "gradcheck: '", o.what, "' is no op, layer, preset or file", did_you_mean(o.what, choices));
+    check(target, "gradcheck: '", o.what, "' is no op, layer, preset or file",
+          did_you_mean(o.what, choices));
     rows = check_model(o, resolve_target(o.what, o.set).config, line);
   }
   line.finish();

@@ -19,14 +19,18 @@ int inspect(const ImportOptions& o) {
   Json list = Json::array();
   for (const StoredTensor& t : file.tensors()) {
     rows.push_back({t.name, t.description(), to_text(t.data.size())});
-    list.push_back({{"name", t.name}, {"dtype", std::string(name_of(t.type))}, {"shape", t.shape}, {"bytes", t.data.size()}});
+    list.push_back({{"name", t.name},
+                    {"dtype", std::string(name_of(t.type))},
+                    {"shape", t.shape},
+                    {"bytes", t.data.size()}});
   }
   if (o.json) {
     print_json({{"path", o.path}, {"tensors", list}, {"metadata", file.metadata()}});
     return 0;
   }
   std::fputs(table_text(rows).c_str(), stdout);
-  for (const auto& [key, value] : file.metadata()) std::printf("metadata %s: %s\n", key.c_str(), value.c_str());
+  for (const auto& [key, value] : file.metadata())
+    std::printf("metadata %s: %s\n", key.c_str(), value.c_str());
   return 0;
 }
 
@@ -40,16 +44,20 @@ int import(const ImportOptions& o) {
     std::printf("%s: %s\n", o.path.c_str(), to_json_text({checkpoint.config(), {}}).c_str());
     return 0;
   }
-  check(!o.out.empty(), "import: name the run directory to write with --out, or look only with --inspect");
+  check(!o.out.empty(),
+        "import: name the run directory to write with --out, or look only with --inspect");
   const DType dtype = dtype_of_options(o);
   LoadedModel loaded = load_model(o.path, dtype, kCPU);
   RunDirectory run = RunDirectory::create(o.out);
   write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
-    if (fs::is_regular_file(o.path + "/" + name)) write_file_atomic(run.file(name), read_file(o.path + "/" + name));
+    if (fs::is_regular_file(o.path + "/" + name))
+      write_file_atomic(run.file(name), read_file(o.path + "/" + name));
   }
-  run.save({0, {{"imported from", fs::path(o.path).filename().string()}}}, loaded.model->named_parameters(), {});
-  std::printf("%s: %lld parameters as a run directory\n", o.out.c_str(), static_cast<long long>(loaded.model->parameter_count()));
+  run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
+           loaded.model->named_parameters(), {});
+  std::printf("%s: %lld parameters as a run directory\n", o.out.c_str(),
+              static_cast<long long>(loaded.model->parameter_count()));
   return 0;
 }
 

@@ -21,12 +21,17 @@ void add_common(CLI::App& app, Common& o) {
   app.add_option("--device", o.device, "reference, cpu, meta")->capture_default_str();
   app.add_option("--dtype", o.dtype, "f32, f64, bf16")->capture_default_str();
   app.add_option("--threads", o.threads, "Threads; 0: all")->check(CLI::Range(0, 1024));
-  app.add_option_function<uint64_t>("--seed", [&o](uint64_t s) { o.seed = s, o.seed_given = true; }, "Seed of all randomness (1)");
+  app.add_option_function<uint64_t>(
+      "--seed", [&o](uint64_t s) { o.seed = s, o.seed_given = true; },
+      "Seed of all randomness (1)");
 }
 
 void add_target(CLI::App& app, TargetOptions& t) {
-  app.add_option("target", t.name, "A preset (tally models), a JSON file, a run or a Hugging Face directory")->required();
-  app.add_option("--set", t.set, "Change a field: dotted.path=value; repeatable")->allow_extra_args(false);
+  app.add_option("target", t.name,
+                 "A preset (tally models), a JSON file, a run or a Hugging Face directory")
+      ->required();
+  app.add_option("--set", t.set, "Change a field: dotted.path=value; repeatable")
+      ->allow_extra_args(false);
   app.add_flag("--print-config", t.print_config, "Print the resolved configuration and stop");
 }
 
@@ -52,8 +57,8 @@ struct Options {
 };
 
 template <class O>
-CLI::App* add(CLI::App& app, O& options, int (*f)(const O&), Run& run, const char* name, const char* does,
-              const char* example) {
+CLI::App* add(CLI::App& app, O& options, int (*f)(const O&), Run& run, const char* name,
+              const char* does, const char* example) {
   CLI::App* verb = add_verb(app, name, does, example);
   add_common(*verb, options);
   verb->callback([&run, &options, f] {
@@ -73,12 +78,17 @@ void add_training(CLI::App& app, Options& o, Run& run) {
   v->add_option("--data", o.train.data, "Text files, token files (.npy) or a folder of them");
   v->add_option("--out", o.train.out, "Run directory to write");
   v->add_option("--resume", o.train.resume, "Run directory to go on with");
-  v->add_option("--tokenizer", o.train.tokenizer, "Tokenizer for text files; default: as configured");
-  v->add_option("--steps", o.train.steps, "Updates; default: as configured")->check(CLI::PositiveNumber);
-  v->add_option("--max-minutes", o.train.max_minutes, "Save and stop after so long")->check(CLI::PositiveNumber);
-  v->add_option("--val-fraction", o.train.val_fraction, "Share of documents held out")->check(CLI::Range(0.0, 0.9));
+  v->add_option("--tokenizer", o.train.tokenizer,
+                "Tokenizer for text files; default: as configured");
+  v->add_option("--steps", o.train.steps, "Updates; default: as configured")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--max-minutes", o.train.max_minutes, "Save and stop after so long")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--val-fraction", o.train.val_fraction, "Share of documents held out")
+      ->check(CLI::Range(0.0, 0.9));
 
-  v = add(app, o.eval, eval, run, "eval", "Loss, perplexity and bits per byte of a trained model on a text",
+  v = add(app, o.eval, eval, run, "eval",
+          "Loss, perplexity and bits per byte of a trained model on a text",
           "tally eval runs/demo --data data/corpus/king_james.txt");
   v->add_option("run", o.eval.run, "Run or Hugging Face directory")->required();
   v->add_option("--data", o.eval.data, "Text or token files; default: the run's held-out split");
@@ -87,7 +97,9 @@ void add_training(CLI::App& app, Options& o, Run& run) {
           "tally generate runs/demo --prompt \"And God said\" --max-new-tokens 60");
   v->add_option("run", o.generate.run, "Run or Hugging Face directory")->required();
   v->add_option("--prompt", o.generate.prompt, "The text to go on with");
-  v->add_option("--max-new-tokens", o.generate.max_new_tokens)->check(CLI::NonNegativeNumber)->capture_default_str();
+  v->add_option("--max-new-tokens", o.generate.max_new_tokens)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   v->add_option("--temperature", o.generate.temperature)->capture_default_str();
   v->add_option("--top-k", o.generate.top_k)->capture_default_str();
   v->add_option("--top-p", o.generate.top_p)->capture_default_str();
@@ -98,8 +110,9 @@ void add_training(CLI::App& app, Options& o, Run& run) {
 }
 
 void add_text(CLI::App& app, Options& o, Run& run) {
-  CLI::App* t = add_verb(app, "tokenizer", "Train and use byte-level BPE tokenizers",
-                         "tally tokenizer train data/corpus/king_james.txt --vocab-size 2048 --out tok");
+  CLI::App* t =
+      add_verb(app, "tokenizer", "Train and use byte-level BPE tokenizers",
+               "tally tokenizer train data/corpus/king_james.txt --vocab-size 2048 --out tok");
   t->require_subcommand(1);
   for (const char* name : {"train", "encode", "decode", "info"}) {
     CLI::App* v = add(*t, o.tokenizer, tokenizer, run, name, "", "");
@@ -107,22 +120,32 @@ void add_text(CLI::App& app, Options& o, Run& run) {
     const bool training = std::string_view(name) == "train";
     if (training) {
       v->description("Learn merges from text files");
-      v->footer("Example:\n  tally tokenizer train data/corpus/king_james.txt --vocab-size 2048 --out tok");
+      v->footer(
+          "Example:\n  tally tokenizer train data/corpus/king_james.txt --vocab-size 2048 --out "
+          "tok");
       v->add_option("files", o.tokenizer.files, "Text files")->required();
-      v->add_option("--vocab-size", o.tokenizer.vocab_size, "Tokens, special ones included")->required();
+      v->add_option("--vocab-size", o.tokenizer.vocab_size, "Tokens, special ones included")
+          ->required();
       v->add_option("--out", o.tokenizer.out, "Folder for tokenizer.json")->required();
-      v->add_option("--pattern", o.tokenizer.pattern, "Pre-tokenizer: gpt2, gpt4, llama3, ...")->capture_default_str();
-      v->add_option("--ties", o.tokenizer.ties, "Among equal counts: bytes-greater, id-smaller, hf")->capture_default_str();
-      v->add_option("--special", o.tokenizer.special_tokens, "Special tokens; default <|endoftext|>");
+      v->add_option("--pattern", o.tokenizer.pattern, "Pre-tokenizer: gpt2, gpt4, llama3, ...")
+          ->capture_default_str();
+      v->add_option("--ties", o.tokenizer.ties, "Among equal counts: bytes-greater, id-smaller, hf")
+          ->capture_default_str();
+      v->add_option("--special", o.tokenizer.special_tokens,
+                    "Special tokens; default <|endoftext|>");
     } else {
-      v->add_option("tokenizer", o.tokenizer.tokenizer, "tokenizer.json, vocab.json, a .tiktoken file or a folder")->required();
+      v->add_option("tokenizer", o.tokenizer.tokenizer,
+                    "tokenizer.json, vocab.json, a .tiktoken file or a folder")
+          ->required();
     }
     if (std::string_view(name) == "encode") {
       v->description("Text to ids");
       v->footer("Example:\n  tally tokenizer encode runs/demo --text \"In the beginning\"");
       v->add_option("files", o.tokenizer.files, "Text files; default: --text or stdin");
       v->add_option("--text", o.tokenizer.text);
-      v->add_option("--special", o.tokenizer.special, "Special tokens in the text: plain, allow, refuse")->capture_default_str();
+      v->add_option("--special", o.tokenizer.special,
+                    "Special tokens in the text: plain, allow, refuse")
+          ->capture_default_str();
     }
     if (std::string_view(name) == "decode") {
       v->description("Ids to text");
@@ -134,8 +157,9 @@ void add_text(CLI::App& app, Options& o, Run& run) {
       v->footer("Example:\n  tally tokenizer info runs/demo");
     }
   }
-  CLI::App* d = add_verb(app, "data", "Prepare and inspect token files",
-                         "tally data prepare data/corpus/king_james.txt --tokenizer tok --out tokens");
+  CLI::App* d =
+      add_verb(app, "data", "Prepare and inspect token files",
+               "tally data prepare data/corpus/king_james.txt --tokenizer tok --out tokens");
   d->require_subcommand(1);
   for (const char* name : {"prepare", "inspect"}) {
     CLI::App* v = add(*d, o.data, data, run, name, "", "");
@@ -143,7 +167,8 @@ void add_text(CLI::App& app, Options& o, Run& run) {
     v->add_option("files", o.data.files)->required();
     if (std::string_view(name) == "prepare") {
       v->description("Text files to memory-mapped token shards");
-      v->footer("Example:\n  tally data prepare data/corpus/king_james.txt --tokenizer tok --out tokens");
+      v->footer(
+          "Example:\n  tally data prepare data/corpus/king_james.txt --tokenizer tok --out tokens");
       v->add_option("--tokenizer", o.data.tokenizer)->required();
       v->add_option("--out", o.data.out, "Folder")->required();
       v->add_option("--val-fraction", o.data.val_fraction)->check(CLI::Range(0.0, 0.9));
@@ -160,21 +185,30 @@ void add_text(CLI::App& app, Options& o, Run& run) {
 }
 
 void add_insight(CLI::App& app, Options& o, Run& run) {
-  add(app, o.doctor, doctor, run, "doctor", "What this machine can do, and a self-test", "tally doctor");
-  CLI::App* v = add(app, o.models, models, run, "models", "The presets; with a name, what it is made of", "tally models gpt2");
+  add(app, o.doctor, doctor, run, "doctor", "What this machine can do, and a self-test",
+      "tally doctor");
+  CLI::App* v = add(app, o.models, models, run, "models",
+                    "The presets; with a name, what it is made of", "tally models gpt2");
   v->add_option("name", o.models.name, "A preset");
 
-  v = add(app, o.gradcheck, gradcheck, run, "gradcheck", "Check every backward pass against central differences in float64",
+  v = add(app, o.gradcheck, gradcheck, run, "gradcheck",
+          "Check every backward pass against central differences in float64",
           "tally gradcheck rms_norm");
-  v->add_option("what", o.gradcheck.what, "all, the name of an op or layer, or a model")->capture_default_str();
-  v->add_option("--cases", o.gradcheck.cases, "At most so many samples an op")->check(CLI::PositiveNumber);
+  v->add_option("what", o.gradcheck.what, "all, the name of an op or layer, or a model")
+      ->capture_default_str();
+  v->add_option("--cases", o.gradcheck.cases, "At most so many samples an op")
+      ->check(CLI::PositiveNumber);
   v->add_option("--set", o.gradcheck.set, "Change a field of a model")->allow_extra_args(false);
 
-  v = add(app, o.account, account, run, "account", "Parameters, FLOPs, bytes and memory of a model, without running it",
+  v = add(app, o.account, account, run, "account",
+          "Parameters, FLOPs, bytes and memory of a model, without running it",
           "tally account llama-3-8b --batch 1 --seq 8192 --train");
   add_target(*v, o.account.target);
-  v->add_option("--batch", o.account.batch, "Sequences")->check(CLI::PositiveNumber)->capture_default_str();
-  v->add_option("--seq", o.account.seq, "Tokens a sequence; default: the model's context")->check(CLI::PositiveNumber);
+  v->add_option("--batch", o.account.batch, "Sequences")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  v->add_option("--seq", o.account.seq, "Tokens a sequence; default: the model's context")
+      ->check(CLI::PositiveNumber);
   v->add_flag("--train", o.account.train, "Forward, backward and update");
   v->add_flag("--decode", o.account.decode, "One new token after --seq cached ones");
   v->add_option("--optimizer", o.account.optimizer)->capture_default_str();
@@ -182,16 +216,19 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
   v->add_option("--fit", o.account.fit, "Largest batch within so much memory, as 80GB");
 
-  v = add_verb(app, "verify", "Replay results recorded with another framework", "tally verify model tests/data/models/llama1");
+  v = add_verb(app, "verify", "Replay results recorded with another framework",
+               "tally verify model tests/data/models/llama1");
   v->require_subcommand(1);
   for (const char* name : {"model", "ops", "optim", "tokenizer"}) {
-    CLI::App* w = add(*v, o.verify, verify, run, name, "Replay recorded results", "tally verify model tests/data/models/llama1");
+    CLI::App* w = add(*v, o.verify, verify, run, name, "Replay recorded results",
+                      "tally verify model tests/data/models/llama1");
     w->parse_complete_callback([&o, name] { o.verify.verb = name; });
     w->add_option("files", o.verify.files, "What was recorded")->required();
     w->add_option("--tokenizer", o.verify.tokenizer);
     w->add_flag("--known", o.verify.known, "Pass over cases of ops that this build does not have");
   }
-  v = add(app, o.import, import, run, "import", "Weights from a Hugging Face directory or a safetensors file",
+  v = add(app, o.import, import, run, "import",
+          "Weights from a Hugging Face directory or a safetensors file",
           "tally import model.safetensors --inspect");
   v->add_option("path", o.import.path)->required();
   v->add_option("--out", o.import.out, "Run directory to write");
@@ -200,7 +237,8 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
 
 std::vector<std::string> verb_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(s->get_name());
+  for (const CLI::App* s : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(s->get_name());
   return names;
 }
 
@@ -213,7 +251,9 @@ int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseErro
       return 2;
     }
   }
-  std::fprintf(stderr, "tally: %s; `tally --help` and `tally VERB --help` show what is understood\n", e.what());
+  std::fprintf(stderr,
+               "tally: %s; `tally --help` and `tally VERB --help` show what is understood\n",
+               e.what());
   return 2;
 }
 
@@ -231,7 +271,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const auto subs = app.get_subcommands();
-    std::cout << (subs.empty() ? app.help() : subs[0]->get_subcommands().empty() ? subs[0]->help() : subs[0]->get_subcommands()[0]->help());
+    std::cout << (subs.empty()                         ? app.help()
+                  : subs[0]->get_subcommands().empty() ? subs[0]->help()
+                                                       : subs[0]->get_subcommands()[0]->help());
     return 0;
   } catch (const CLI::ParseError& e) {
     return usage_error(app, argc, argv, e);

@@ -20,22 +20,40 @@ Json preset_json(const Preset& p) {
   RunConfig c = p.config;
   c.resolve_and_check(p.name);
   const ParameterCount n = parameter_counts(c.model);
-  return {{"name", p.name}, {"family", p.family}, {"year", p.year}, {"source", p.source}, {"claims", p.shows}, {"parameters", n.total()},
+  return {{"name", p.name},
+          {"family", p.family},
+          {"year", p.year},
+          {"source", p.source},
+          {"claims", p.shows},
+          {"parameters", n.total()},
           {"parameters_by_component",
-           {{"embedding", n.embedding}, {"position", n.position}, {"attention", n.attention}, {"mlp", n.mlp}, {"norms", n.norms}, {"head", n.head}}},
+           {{"embedding", n.embedding},
+            {"position", n.position},
+            {"attention", n.attention},
+            {"mlp", n.mlp},
+            {"norms", n.norms},
+            {"head", n.head}}},
           {"config", parse_json(to_json_text(c), p.name)}};
 }
 
 int print_list(bool json) {
   if (json) {
     Json list = Json::array();
-    for (const Preset& p : presets()) list.push_back({{"name", p.name}, {"family", p.family}, {"year", p.year}, {"parameters", count_of(p)}, {"source", p.source}, {"claims", p.shows}});
+    for (const Preset& p : presets())
+      list.push_back({{"name", p.name},
+                      {"family", p.family},
+                      {"year", p.year},
+                      {"parameters", count_of(p)},
+                      {"source", p.source},
+                      {"claims", p.shows}});
     print_json(list);
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {{"preset", "family", "year", "parameters", "claims", "source"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"preset", "family", "year", "parameters", "claims", "source"}};
   for (const Preset& p : presets()) {
-    rows.push_back({p.name, p.family, fmt::format("{}", p.year), short_number(static_cast<double>(count_of(p))), p.shows, p.source});
+    rows.push_back({p.name, p.family, fmt::format("{}", p.year),
+                    short_number(static_cast<double>(count_of(p))), p.shows, p.source});
   }
   std::fputs(table_text(rows).c_str(), stdout);
   return 0;
@@ -45,11 +63,14 @@ void print_one(const Preset& p) {
   RunConfig c = p.config;
   c.resolve_and_check(p.name);
   const ParameterCount n = parameter_counts(c.model);
-  std::printf("%s: %s, %d; %s\nshows the lecture's claims %s\n\n%s\n", p.name.c_str(), p.family.c_str(), p.year, p.source.c_str(), p.shows.c_str(),
-              to_json_text(c).c_str());
+  std::printf("%s: %s, %d; %s\nshows the lecture's claims %s\n\n%s\n", p.name.c_str(),
+              p.family.c_str(), p.year, p.source.c_str(), p.shows.c_str(), to_json_text(c).c_str());
   std::vector<std::vector<std::string>> rows = {{"component", "parameters"}};
-  const std::pair<const char*, int64_t> parts[] = {{"embedding", n.embedding}, {"position", n.position}, {"attention", n.attention},
-                                                   {"mlp", n.mlp}, {"norms", n.norms}, {"head", n.head}, {"total", n.total()}};
+  const std::pair<const char*, int64_t> parts[] = {
+      {"embedding", n.embedding}, {"position", n.position},
+      {"attention", n.attention}, {"mlp", n.mlp},
+      {"norms", n.norms},         {"head", n.head},
+      {"total", n.total()}};
   for (const auto& [name, count] : parts) rows.push_back({name, to_text(count)});
   std::fputs(table_text(rows).c_str(), stdout);
 }
@@ -59,8 +80,10 @@ void print_one(const Preset& p) {
 int models(const ModelsOptions& o) {
   if (o.name.empty()) return print_list(o.json);
   const Preset& p = find_preset(o.name);
-  if (o.json) print_json(preset_json(p));
-  else print_one(p);
+  if (o.json)
+    print_json(preset_json(p));
+  else
+    print_one(p);
   return 0;
 }
 

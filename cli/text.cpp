@@ -26,7 +26,8 @@ TieRule tie_rule(const std::string& name) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<TieRule>(i);
   }
-  fail("--ties: must be bytes-greater, id-smaller or hf; got '", name, "'", did_you_mean(name, names));
+  fail("--ties: must be bytes-greater, id-smaller or hf; got '", name, "'",
+       did_you_mean(name, names));
 }
 
 SpecialTokens special_rule(const std::string& name) {
@@ -49,8 +50,16 @@ int train_verb(const TokenizerOptions& o) {
   fs::create_directories(o.out, error);
   check(!error, o.out, ": cannot make this folder: ", error.message());
   save_tokenizer_json(t, o.out + "/tokenizer.json");
-  if (o.json) print_json({{"vocab_size", t.vocab_size()}, {"merges", t.spec().merges.size()}, {"hash", t.hash()}, {"seconds", seconds.count()}, {"path", o.out + "/tokenizer.json"}});
-  else std::printf("%lld tokens (%zu merges) in %s: %s/tokenizer.json\n", static_cast<long long>(t.vocab_size()), t.spec().merges.size(), duration_text(seconds.count()).c_str(), o.out.c_str());
+  if (o.json)
+    print_json({{"vocab_size", t.vocab_size()},
+                {"merges", t.spec().merges.size()},
+                {"hash", t.hash()},
+                {"seconds", seconds.count()},
+                {"path", o.out + "/tokenizer.json"}});
+  else
+    std::printf("%lld tokens (%zu merges) in %s: %s/tokenizer.json\n",
+                static_cast<long long>(t.vocab_size()), t.spec().merges.size(),
+                duration_text(seconds.count()).c_str(), o.out.c_str());
   return 0;
 }
 
@@ -73,7 +82,8 @@ int encode_verb(const TokenizerOptions& o) {
 int64_t parse_id(const std::string& word) {
   int64_t id = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-  check(error == std::errc() && end == word.data() + word.size(), "tokenizer decode: ids are whole numbers; got '", word, "'");
+  check(error == std::errc() && end == word.data() + word.size(),
+        "tokenizer decode: ids are whole numbers; got '", word, "'");
   return id;
 }
 
@@ -99,27 +109,39 @@ int info_verb(const TokenizerOptions& o) {
   if (o.json) {
     Json added = Json::array();
     for (const AddedToken& a : i.added) added.push_back({{"id", a.id}, {"text", a.text}});
-    print_json({{"vocab_size", i.vocab_size}, {"tokens", i.tokens}, {"merges", i.merges}, {"pattern", i.pattern}, {"hash", i.hash},
-                {"longest_token", i.longest_token}, {"missing_bytes", i.missing_bytes}, {"added", added},
+    print_json({{"vocab_size", i.vocab_size},
+                {"tokens", i.tokens},
+                {"merges", i.merges},
+                {"pattern", i.pattern},
+                {"hash", i.hash},
+                {"longest_token", i.longest_token},
+                {"missing_bytes", i.missing_bytes},
+                {"added", added},
                 {"eot", i.eot ? Json(*i.eot) : Json()}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {{"what", "value"},
-                                                {"vocabulary", to_text(i.vocab_size)},
-                                                {"tokens", to_text(i.tokens)},
-                                                {"merges", to_text(i.merges)},
-                                                {"pattern", i.pattern},
-                                                {"longest token, bytes", to_text(i.longest_token)},
-                                                {"bytes without a token", to_text(i.missing_bytes)},
-                                                {"end of text", i.eot ? to_text(static_cast<int64_t>(*i.eot)) : "none"},
-                                                {"hash", i.hash}};
-  for (const AddedToken& a : i.added) rows.push_back({"added token " + to_text(static_cast<int64_t>(a.id)), a.text});
+  std::vector<std::vector<std::string>> rows = {
+      {"what", "value"},
+      {"vocabulary", to_text(i.vocab_size)},
+      {"tokens", to_text(i.tokens)},
+      {"merges", to_text(i.merges)},
+      {"pattern", i.pattern},
+      {"longest token, bytes", to_text(i.longest_token)},
+      {"bytes without a token", to_text(i.missing_bytes)},
+      {"end of text", i.eot ? to_text(static_cast<int64_t>(*i.eot)) : "none"},
+      {"hash", i.hash}};
+  for (const AddedToken& a : i.added)
+    rows.push_back({"added token " + to_text(static_cast<int64_t>(a.id)), a.text});
   std::fputs(table_text(rows).c_str(), stdout);
   return 0;
 }
 
 Json file_json(const TokenFile& f) {
-  return {{"path", f.name()}, {"tokens", f.size()}, {"element_type", to_text(f.width())}, {"documents", f.meta().documents}, {"source_bytes", f.meta().source_bytes}};
+  return {{"path", f.name()},
+          {"tokens", f.size()},
+          {"element_type", to_text(f.width())},
+          {"documents", f.meta().documents},
+          {"source_bytes", f.meta().source_bytes}};
 }
 
 int prepare_verb(const DataOptions& o) {
@@ -134,7 +156,9 @@ int prepare_verb(const DataOptions& o) {
     return 0;
   }
   for (const TokenFile* f : {&s.train, s.val ? &*s.val : nullptr}) {
-    if (f) std::printf("%s: %lld tokens of %lld documents\n", f->name().c_str(), static_cast<long long>(f->size()), static_cast<long long>(f->meta().documents));
+    if (f)
+      std::printf("%s: %lld tokens of %lld documents\n", f->name().c_str(),
+                  static_cast<long long>(f->size()), static_cast<long long>(f->meta().documents));
   }
   return 0;
 }
@@ -146,14 +170,27 @@ int inspect_verb(const DataOptions& o) {
     options.vocab_size = o.vocab_size;
     const TokenFileReport r = inspect_token_file(file, options, o.context);
     if (o.json) {
-      print_json({{"path", r.path}, {"format", r.format}, {"element_type", to_text(r.width)}, {"tokens", r.tokens}, {"distinct", r.distinct}, {"max_id", r.max_id},
-                  {"vocab_size", r.meta.vocab_size}, {"documents", r.meta.documents}, {"source_bytes", r.meta.source_bytes}, {"tokenizer_hash", r.meta.tokenizer_hash},
-                  {"context", r.context}, {"starts", r.starts}, {"windows", r.windows}});
+      print_json({{"path", r.path},
+                  {"format", r.format},
+                  {"element_type", to_text(r.width)},
+                  {"tokens", r.tokens},
+                  {"distinct", r.distinct},
+                  {"max_id", r.max_id},
+                  {"vocab_size", r.meta.vocab_size},
+                  {"documents", r.meta.documents},
+                  {"source_bytes", r.meta.source_bytes},
+                  {"tokenizer_hash", r.meta.tokenizer_hash},
+                  {"context", r.context},
+                  {"starts", r.starts},
+                  {"windows", r.windows}});
       continue;
     }
-    std::printf("%s: %s, %s, %lld tokens, %lld distinct ids up to %lld", r.path.c_str(), r.format.c_str(), to_text(r.width).c_str(), static_cast<long long>(r.tokens),
+    std::printf("%s: %s, %s, %lld tokens, %lld distinct ids up to %lld", r.path.c_str(),
+                r.format.c_str(), to_text(r.width).c_str(), static_cast<long long>(r.tokens),
                 static_cast<long long>(r.distinct), static_cast<long long>(r.max_id));
-    if (r.context) std::printf(", %lld windows of %lld tokens", static_cast<long long>(r.windows), static_cast<long long>(r.context));
+    if (r.context)
+      std::printf(", %lld windows of %lld tokens", static_cast<long long>(r.windows),
+                  static_cast<long long>(r.context));
     std::printf("\n");
   }
   return 0;

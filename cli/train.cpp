@@ -38,9 +38,13 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   const int64_t vocab = s.config.model.vocab;
   if (vocab <= 257) return Tokenizer::bytes(vocab == 257);
   for (const std::string& file : s.inputs.data) {
-    check(file.ends_with(".txt"), "train: token files say nothing about text; name their tokenizer with --tokenizer (", file, ")");
+    check(file.ends_with(".txt"),
+          "train: token files say nothing about text; name their tokenizer with --tokenizer (",
+          file, ")");
   }
-  std::fprintf(stderr, "%s", o.quiet ? "" : fmt::format("learning a tokenizer of {} tokens ...\n", vocab).c_str());
+  std::fprintf(
+      stderr, "%s",
+      o.quiet ? "" : fmt::format("learning a tokenizer of {} tokens ...\n", vocab).c_str());
   TokenizerTrainOptions options;
   options.vocab_size = vocab;
   TextOptions text;
@@ -51,10 +55,13 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
 void open_session_data(Session& s) {
   tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
-  if (s.inputs.data.size() == 1) s.data = open_data(s.inputs.data[0], s.tokenizer, options);
-  else s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
-  check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ", s.tokenizer.vocab_size(), " tokens, the model ",
-        s.config.model.vocab, "; set model.vocab=", s.tokenizer.vocab_size());
+  if (s.inputs.data.size() == 1)
+    s.data = open_data(s.inputs.data[0], s.tokenizer, options);
+  else
+    s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
+  check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ",
+        s.tokenizer.vocab_size(), " tokens, the model ", s.config.model.vocab,
+        "; set model.vocab=", s.tokenizer.vocab_size());
   s.facts = {{"model configuration", to_json_text({s.config.model, {}})},
              {"training data", s.data->train.content_hash()},
              {"tokenizer", s.tokenizer.hash()},
@@ -78,12 +85,15 @@ Json session_environment(const Session& s) {
 
 std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
   std::vector<std::string> out;
-  for (const std::string& f : files) out.push_back(std::filesystem::absolute(f).lexically_normal().string());
+  for (const std::string& f : files)
+    out.push_back(std::filesystem::absolute(f).lexically_normal().string());
   return out;
 }
 
 Session new_session(const TrainOptions& o) {
-  check(!o.target.name.empty(), "train: name a preset, a JSON file or a run to start from (`tally models` lists the presets), or --resume a run");
+  check(!o.target.name.empty(),
+        "train: name a preset, a JSON file or a run to start from (`tally models` lists the "
+        "presets), or --resume a run");
   check(!o.data.empty(), "train: name the text to train on with --data FILE");
   Session s;
   s.config = resolve_target(o.target.name, o.target.set).config;
@@ -101,17 +111,20 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   s.config = resolve_target(run.path(), o.target.set).config;
   if (o.steps > 0) s.config.train.steps = o.steps;
   const Json env = read_json(run.file("env.json"));
-  check(env.is_object() && env.contains("data") && env["data"].is_array() && env.contains("device") && env.contains("dtype"), run.file("env.json"),
-        ": does not say what the run was trained on; start a new run");
-  s.inputs = {o.data.empty() ? env["data"].get<std::vector<std::string>>() : absolute_paths(o.data), env["device"].get<std::string>(),
-              env["dtype"].get<std::string>()};
+  check(env.is_object() && env.contains("data") && env["data"].is_array() &&
+            env.contains("device") && env.contains("dtype"),
+        run.file("env.json"), ": does not say what the run was trained on; start a new run");
+  s.inputs = {o.data.empty() ? env["data"].get<std::vector<std::string>>() : absolute_paths(o.data),
+              env["device"].get<std::string>(), env["dtype"].get<std::string>()};
   s.tokenizer = load_tokenizer(run.file("tokenizer.json"));
   open_session_data(s);
   const Json now = environment();
   for (const char* key : {"isa", "gemm"}) {
     if (env.value(key, "") != now[key].get<std::string>()) {
-      std::fprintf(stderr, "note: this run was trained with %s %s, it goes on with %s: the numbers will differ in their last bits\n", key,
-                   env.value(key, "?").c_str(), now[key].get<std::string>().c_str());
+      std::fprintf(stderr,
+                   "note: this run was trained with %s %s, it goes on with %s: the numbers will "
+                   "differ in their last bits\n",
+                   key, env.value(key, "?").c_str(), now[key].get<std::string>().c_str());
     }
   }
   return s;
@@ -138,7 +151,8 @@ class Loop {
       if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
       if (!last && r.step % t.checkpoint_every == 0) trainer_.save(run_, s_.facts);
       if (interrupted()) return stop("interrupted", 130);
-      if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last) return stop("the time is up", 0);
+      if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last)
+        return stop("the time is up", 0);
     }
     trainer_.save(run_, s_.facts);
     line_.finish();
@@ -151,9 +165,14 @@ class Loop {
   void log(const StepResult& r, bool evaluate) {
     const std::chrono::duration<double> passed = Clock::now() - logged_;
     const double steps = static_cast<double>(r.step - logged_step(r));
-    Json m = {{"step", r.step}, {"tokens", r.tokens}, {"loss", r.loss}, {"lr", r.lr}, {"grad_norm", r.grad_norm},
-              {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
-              {"flops_per_s", steps * flops_ / passed.count()}};
+    Json m = {
+        {"step", r.step},
+        {"tokens", r.tokens},
+        {"loss", r.loss},
+        {"lr", r.lr},
+        {"grad_norm", r.grad_norm},
+        {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
+        {"flops_per_s", steps * flops_ / passed.count()}};
     if (evaluate) {
       val_ = trainer_.evaluate(s_.config.train.eval_batches);
       m["val_loss"] = val_.loss;
@@ -167,11 +186,15 @@ class Loop {
 
   void show(const StepResult& r, bool last) {
     const double per_step = seconds() / static_cast<double>(r.step - first_);
-    std::string text = fmt::format("step {}/{}  loss {:.4f}", r.step, s_.config.train.steps, r.loss);
-    if (val_.tokens > 0) text += fmt::format("  val {:.4f} ({:.3f} bits/byte)", val_.loss, val_.bits_per_byte);
-    text += fmt::format("  {} tokens/s", short_number(static_cast<double>(trainer_.tokens_per_step()) / per_step));
+    std::string text =
+        fmt::format("step {}/{}  loss {:.4f}", r.step, s_.config.train.steps, r.loss);
+    if (val_.tokens > 0)
+      text += fmt::format("  val {:.4f} ({:.3f} bits/byte)", val_.loss, val_.bits_per_byte);
+    text += fmt::format("  {} tokens/s",
+                        short_number(static_cast<double>(trainer_.tokens_per_step()) / per_step));
     if (peak_ > 0) text += fmt::format("  {:.0f}% of peak", 100 * flops_ / per_step / peak_);
-    text += fmt::format("  ETA {}", duration_text(per_step * static_cast<double>(s_.config.train.steps - r.step)));
+    text += fmt::format(
+        "  ETA {}", duration_text(per_step * static_cast<double>(s_.config.train.steps - r.step)));
     line_.show(text, last);
   }
 
@@ -182,32 +205,47 @@ class Loop {
     g.max_new_tokens = s_.config.train.sample_tokens;
     g.sampling = {0.8, 40, 1, 0};
     std::fputs("  sample: ", stderr);
-    generate_text(trainer_.model(), s_.tokenizer, "", g, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stderr); });
+    generate_text(trainer_.model(), s_.tokenizer, "", g, [](std::string_view piece) {
+      std::fwrite(piece.data(), 1, piece.size(), stderr);
+    });
     std::fputc('\n', stderr);
   }
 
   int stop(const char* why, int code) {
     trainer_.save(run_, s_.facts);
     line_.finish();
-    std::fprintf(stderr, "%s: saved after step %lld; go on with: tally train --resume %s\n", why, static_cast<long long>(trainer_.steps_done()),
-                 run_.path().c_str());
+    std::fprintf(stderr, "%s: saved after step %lld; go on with: tally train --resume %s\n", why,
+                 static_cast<long long>(trainer_.steps_done()), run_.path().c_str());
     return code;
   }
 
   int finish() {
-    Json result = {{"run", run_.path()}, {"steps", trainer_.steps_done()}, {"seconds", seconds()},
+    Json result = {{"run", run_.path()},
+                   {"steps", trainer_.steps_done()},
+                   {"seconds", seconds()},
                    {"tokens", trainer_.steps_done() * trainer_.tokens_per_step()}};
-    std::string text = fmt::format("done: {} steps, {} tokens in {}", trainer_.steps_done(),
-                                   short_number(static_cast<double>(trainer_.steps_done() * trainer_.tokens_per_step())), duration_text(seconds()));
+    std::string text = fmt::format(
+        "done: {} steps, {} tokens in {}", trainer_.steps_done(),
+        short_number(static_cast<double>(trainer_.steps_done() * trainer_.tokens_per_step())),
+        duration_text(seconds()));
     if (trainer_.has_validation()) {
       const Evaluation e = trainer_.evaluate();
       result["val_loss"] = e.loss;
       result["val_bits_per_byte"] = e.bits_per_byte;
-      run_.append_metrics(Json{{"step", trainer_.steps_done()}, {"final", true}, {"val_loss", e.loss}, {"val_bits_per_byte", e.bits_per_byte}}.dump());
-      text += fmt::format(", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss, e.bits_per_byte, e.tokens);
+      run_.append_metrics(Json{
+          {"step", trainer_.steps_done()},
+          {"final", true},
+          {"val_loss", e.loss},
+          {"val_bits_per_byte",
+           e.bits_per_byte}}.dump());
+      text += fmt::format(
+          ", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss,
+          e.bits_per_byte, e.tokens);
     }
-    if (o_.json) print_json(result);
-    else std::printf("%s; run in %s\n", text.c_str(), run_.path().c_str());
+    if (o_.json)
+      print_json(result);
+    else
+      std::printf("%s; run in %s\n", text.c_str(), run_.path().c_str());
     return 0;
   }
 
@@ -223,12 +261,14 @@ class Loop {
 };
 
 int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resume) {
-  Trainer trainer(s.config, *s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype), parse_device(s.inputs.device));
+  Trainer trainer(s.config, *s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype),
+                  parse_device(s.inputs.device));
   if (resume) {
     trainer.resume(run, s.facts);
     run.truncate_metrics(trainer.steps_done());
     if (trainer.steps_done() >= s.config.train.steps) {
-      std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n", static_cast<long long>(trainer.steps_done()));
+      std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n",
+                   static_cast<long long>(trainer.steps_done()));
     }
   } else {
     trainer.save(run, s.facts);  // whatever happens from here on can be resumed
@@ -251,10 +291,13 @@ int train(const TrainOptions& o) {
     return run_session(o, s, run, true);
   }
   Session s = new_session(o);
-  check(!RunDirectory::is_run(o.out), o.out, ": holds a run already; go on with it (--resume ", o.out, "), or choose another --out");
+  check(!RunDirectory::is_run(o.out), o.out, ": holds a run already; go on with it (--resume ",
+        o.out, "), or choose another --out");
   s.tokenizer = choose_tokenizer(o, s);
   open_session_data(s);
-  Dataset(s.data->train, s.config.train.seq ? s.config.train.seq : s.config.model.context);  // long enough, before anything is written
+  Dataset(s.data->train, s.config.train.seq
+                             ? s.config.train.seq
+                             : s.config.model.context);  // long enough, before anything is written
   RunDirectory run = RunDirectory::create(o.out);
   save_tokenizer_json(s.tokenizer, run.file("tokenizer.json"));
   write_file_atomic(run.file("env.json"), session_environment(s).dump(2) + "\n");

@@ -15,17 +15,20 @@ namespace tally::cli {
 namespace {
 
 /// The tokens to evaluate on: the given files whole, or the run's own held-out split.
-TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded, const Tokenizer& tokenizer) {
+TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
+                            const Tokenizer& tokenizer) {
   tally::DataOptions options;
   std::vector<std::string> files = o.data;
   if (files.empty()) {
     const Json env = read_json(loaded.folder + "/env.json");
-    check(env.is_object() && env.contains("data") && env["data"].is_array(), loaded.folder, "/env.json: does not say what the run was trained on; give --data FILE");
+    check(env.is_object() && env.contains("data") && env["data"].is_array(), loaded.folder,
+          "/env.json: does not say what the run was trained on; give --data FILE");
     files = env["data"].get<std::vector<std::string>>();
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
-  TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options) : tokenize_files(files, tokenizer, options.text);
+  TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
+                                         : tokenize_files(files, tokenizer, options.text);
   return o.data.empty() ? *splits.val : splits.train;
 }
 
@@ -41,13 +44,18 @@ int eval(const EvalOptions& o) {
   LoadedModel loaded = load_model(o.run, dtype_of_options(o), device_of_options(o));
   const Tokenizer tokenizer = load_model_tokenizer(loaded);
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
-  const int64_t context = loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
+  const int64_t context =
+      loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
   const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context);
   if (o.json) {
-    print_json({{"loss", e.loss}, {"perplexity", e.perplexity()}, {"bits_per_byte", e.bits_per_byte}, {"tokens", e.tokens}, {"bytes", e.bytes}});
+    print_json({{"loss", e.loss},
+                {"perplexity", e.perplexity()},
+                {"bits_per_byte", e.bits_per_byte},
+                {"tokens", e.tokens},
+                {"bytes", e.bytes}});
   } else {
-    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld tokens\n", e.loss, e.perplexity(), e.bits_per_byte,
-                static_cast<long long>(e.tokens));
+    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld tokens\n", e.loss,
+                e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens));
   }
   return 0;
 }
@@ -62,27 +70,39 @@ int generate(const GenerateOptions& o) {
   g.seed = o.seed;
   std::string text;
   if (!o.json) std::fwrite(o.prompt.data(), 1, o.prompt.size(), stdout);
-  const GenerateStats stats = generate_text(*loaded.model, tokenizer, o.prompt, g, [&](std::string_view piece) {
-    text += piece;
-    if (o.json) return;
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-  });
-  const double decode = stats.new_tokens > 1 ? static_cast<double>(stats.new_tokens - 1) / stats.decode_seconds : 0;
-  const double prefill = static_cast<double>(stats.prompt_tokens) / std::max(stats.prefill_seconds, 1e-9);
+  const GenerateStats stats =
+      generate_text(*loaded.model, tokenizer, o.prompt, g, [&](std::string_view piece) {
+        text += piece;
+        if (o.json) return;
+        std::fwrite(piece.data(), 1, piece.size(), stdout);
+        std::fflush(stdout);
+      });
+  const double decode =
+      stats.new_tokens > 1 ? static_cast<double>(stats.new_tokens - 1) / stats.decode_seconds : 0;
+  const double prefill =
+      static_cast<double>(stats.prompt_tokens) / std::max(stats.prefill_seconds, 1e-9);
   if (o.json) {
-    print_json({{"prompt", o.prompt}, {"text", text}, {"new_tokens", stats.new_tokens}, {"ended_by", stats.why},
-                {"prefill_tokens_per_s", prefill}, {"decode_tokens_per_s", decode}, {"weight_bytes_per_token", weight_bytes(*loaded.model)}});
+    print_json({{"prompt", o.prompt},
+                {"text", text},
+                {"new_tokens", stats.new_tokens},
+                {"ended_by", stats.why},
+                {"prefill_tokens_per_s", prefill},
+                {"decode_tokens_per_s", decode},
+                {"weight_bytes_per_token", weight_bytes(*loaded.model)}});
     return 0;
   }
   std::fputc('\n', stdout);
   if (stats.why == "context" && !o.quiet) {
-    std::fprintf(stderr, "note: ended at the model's context of %lld tokens\n", static_cast<long long>(loaded.config.model.context));
+    std::fprintf(stderr, "note: ended at the model's context of %lld tokens\n",
+                 static_cast<long long>(loaded.config.model.context));
   }
   if (o.stats) {
-    std::fprintf(stderr, "prefill %lld tokens at %s tokens/s, decode %lld tokens at %s tokens/s, %s of weights read a token\n",
-                 static_cast<long long>(stats.prompt_tokens), short_number(prefill).c_str(), static_cast<long long>(stats.new_tokens),
-                 short_number(decode).c_str(), bytes_text(weight_bytes(*loaded.model)).c_str());
+    std::fprintf(stderr,
+                 "prefill %lld tokens at %s tokens/s, decode %lld tokens at %s tokens/s, %s of "
+                 "weights read a token\n",
+                 static_cast<long long>(stats.prompt_tokens), short_number(prefill).c_str(),
+                 static_cast<long long>(stats.new_tokens), short_number(decode).c_str(),
+                 bytes_text(weight_bytes(*loaded.model)).c_str());
   }
   return 0;
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-// What each verb takes, as main.cpp parsed it, and the function that does it. A verb returns the exit
-// code (0 done, 1 a failed check) and throws Error for bad input, which main.cpp turns into 1.
+// What each verb takes, as main.cpp parsed it, and the function that does it. A verb returns the
+// exit code (0 done, 1 a failed check) and throws Error for bad input, which main.cpp turns into 1.
 namespace tally::cli {
 
 /// Options that every verb has.

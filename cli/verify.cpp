@@ -9,17 +9,21 @@
 namespace tally::cli {
 namespace {
 
-int print(const VerifyOptions& o, const std::string& what, const std::vector<Comparison>& rows, Json& documents) {
+int print(const VerifyOptions& o, const std::string& what, const std::vector<Comparison>& rows,
+          Json& documents) {
   bool ok = true;
   Json list = Json::array();
   std::vector<std::vector<std::string>> table = {{"tensor", "error", "bound", "verdict"}};
   for (const Comparison& c : rows) {
     ok = ok && c.ok();
     list.push_back({{"what", c.what}, {"error", c.error}, {"bound", c.bound}, {"ok", c.ok()}});
-    table.push_back({c.what, fmt::format("{:.2e}", c.error), fmt::format("{:.2e}", c.bound), c.ok() ? "ok" : "BEYOND"});
+    table.push_back({c.what, fmt::format("{:.2e}", c.error), fmt::format("{:.2e}", c.bound),
+                     c.ok() ? "ok" : "BEYOND"});
   }
   documents.push_back({{"path", what}, {"ok", ok}, {"comparisons", list}});
-  if (!o.json) std::printf("%s: %s\n%s\n", what.c_str(), ok ? "all within tolerance" : "BEYOND tolerance", table_text(table).c_str());
+  if (!o.json)
+    std::printf("%s: %s\n%s\n", what.c_str(), ok ? "all within tolerance" : "BEYOND tolerance",
+                table_text(table).c_str());
   return ok ? 0 : 1;
 }
 
@@ -27,7 +31,8 @@ int verify_models(const VerifyOptions& o) {
   int code = 0;
   Json documents = Json::array();
   for (const std::string& folder : o.files) {
-    code |= print(o, folder, verify_model(folder, dtype_of_options(o), device_of_options(o)), documents);
+    code |= print(o, folder, verify_model(folder, dtype_of_options(o), device_of_options(o)),
+                  documents);
   }
   if (o.json) print_json(documents);
   return code;
@@ -48,7 +53,8 @@ int verify_op_files(const VerifyOptions& o) {
     if (!o.known) code = 1;
     if (!o.json) {
       std::printf("%s: %zu cases of ops that are not built: %s\n", file.c_str(),
-                  report.not_built.size(), fmt::format("{}", fmt::join(report.not_built, ", ")).c_str());
+                  report.not_built.size(),
+                  fmt::format("{}", fmt::join(report.not_built, ", ")).c_str());
     }
   }
   if (o.json) print_json(documents);

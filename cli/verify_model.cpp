@@ -44,8 +44,10 @@ std::vector<double> values_of(const Tensor& t) {
     for (auto v : values) out.push_back(static_cast<double>(static_cast<float>(v)));
   };
   if (t.dtype() == DType::f64) return to_host<double>(t);
-  if (t.dtype() == DType::f32) copy(to_host<float>(t));
-  else copy(to_host<bf16>(t));
+  if (t.dtype() == DType::f32)
+    copy(to_host<float>(t));
+  else
+    copy(to_host<bf16>(t));
   return out;
 }
 
@@ -56,8 +58,10 @@ double largest(const std::vector<double>& v) {
 }
 
 /// Largest difference over `scale` (the largest recorded value, or more); NaN counts as infinite.
-double difference(const std::vector<double>& ours, const std::vector<double>& theirs, double scale) {
-  check(ours.size() == theirs.size(), "verify: ", ours.size(), " values here, ", theirs.size(), " recorded");
+double difference(const std::vector<double>& ours, const std::vector<double>& theirs,
+                  double scale) {
+  check(ours.size() == theirs.size(), "verify: ", ours.size(), " values here, ", theirs.size(),
+        " recorded");
   double worst = 0;
   for (size_t i = 0; i < ours.size(); ++i) {
     const double d = std::fabs(ours[i] - theirs[i]);
@@ -77,21 +81,28 @@ Tensor shifted_labels(const Case& c, const Tensor& ids) {
   return from_host<int64_t>(targets, {b, t}, ids.device());
 }
 
-void compare_gradients(const Case& c, const LoadedModel& loaded, const Checkpoint& checkpoint, double bound, std::vector<Comparison>& out) {
+void compare_gradients(const Case& c, const LoadedModel& loaded, const Checkpoint& checkpoint,
+                       double bound, std::vector<Comparison>& out) {
   std::vector<std::pair<std::vector<double>, std::vector<double>>> pairs;
   double largest_of_all = 0;
   const auto parameters = loaded.model->named_parameters();
   for (const WeightSource& source : checkpoint.sources()) {
     std::vector<double> theirs(static_cast<size_t>(source.parameter.numel()));
-    read_source(source, [&](const std::string& name) -> const StoredTensor& { return c.file().at("grad." + name); }, std::span<double>(theirs));
-    const auto ours = std::find_if(parameters.begin(), parameters.end(), [&](const auto& p) { return p.first == source.parameter.name; });
-    check(ours != parameters.end() && ours->second.grad().defined(), "verify: no gradient for ", source.parameter.name);
+    read_source(
+        source,
+        [&](const std::string& name) -> const StoredTensor& { return c.file().at("grad." + name); },
+        std::span<double>(theirs));
+    const auto ours = std::find_if(parameters.begin(), parameters.end(),
+                                   [&](const auto& p) { return p.first == source.parameter.name; });
+    check(ours != parameters.end() && ours->second.grad().defined(), "verify: no gradient for ",
+          source.parameter.name);
     largest_of_all = std::max(largest_of_all, largest(theirs));
     pairs.emplace_back(values_of(ours->second.grad()), std::move(theirs));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     const double scale = std::max(largest(pairs[i].second), 1e-3 * largest_of_all);
-    out.push_back({"gradient " + checkpoint.sources()[i].parameter.name, difference(pairs[i].first, pairs[i].second, scale), bound});
+    out.push_back({"gradient " + checkpoint.sources()[i].parameter.name,
+                   difference(pairs[i].first, pairs[i].second, scale), bound});
   }
 }
 
@@ -100,7 +111,8 @@ void compare_greedy(const Case& c, nn::Decoder& model, double bound, std::vector
   const auto tokens = to_host<int64_t>(c.ids("greedy", kReference));
   const auto logits = c.numbers("greedy_logits");
   Tensor next = c.ids("prompt", model.device());
-  const int64_t b = next.size(0), steps = static_cast<int64_t>(tokens.size()) / b, v = model.options().vocab;
+  const int64_t b = next.size(0), steps = static_cast<int64_t>(tokens.size()) / b,
+                v = model.options().vocab;
   nn::KVCache cache = model.make_cache(b, next.size(1) + steps);
   double wrong = 0, worst = 0;
   for (int64_t s = 0; s < steps; ++s) {
@@ -111,7 +123,8 @@ void compare_greedy(const Case& c, nn::Decoder& model, double bound, std::vector
       chosen.push_back(std::max_element(row, row + v) - row);
       wrong += chosen.back() != tokens[static_cast<size_t>(i * steps + s)];
       const auto recorded = logits.begin() + (i * steps + s) * v;
-      worst = std::max(worst, difference({row, row + v}, {recorded, recorded + v}, largest(logits)));
+      worst =
+          std::max(worst, difference({row, row + v}, {recorded, recorded + v}, largest(logits)));
     }
     next = from_host<int64_t>(chosen, {b, 1}, model.device());
   }
@@ -130,13 +143,19 @@ std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Dev
   const Tensor ids = c.ids("input_ids", device);
   std::vector<Comparison> out;
   const auto logits = c.numbers(exact ? "logits64" : "logits");
-  out.push_back({"logits", difference(values_of(loaded.model->logits(ids)), logits, largest(logits)), tol_logits});
+  out.push_back({"logits",
+                 difference(values_of(loaded.model->logits(ids)), logits, largest(logits)),
+                 tol_logits});
   loaded.model->requires_grad();
   Tape tape;
   const Tensor loss = loaded.model->loss(ids, shifted_labels(c, ids));
   const double theirs = c.numbers(exact ? "loss64" : "loss")[0];
-  out.push_back({"loss", std::fabs(loss.item() - theirs) / std::fabs(theirs), exact ? 1e-9 : coarse ? 2e-2 : 1e-5});
-  if (coarse) return out;  // weights in bf16 are others than the recorded ones: the rest says nothing
+  out.push_back({"loss", std::fabs(loss.item() - theirs) / std::fabs(theirs),
+                 exact    ? 1e-9
+                 : coarse ? 2e-2
+                          : 1e-5});
+  if (coarse)
+    return out;  // weights in bf16 are others than the recorded ones: the rest says nothing
   tape.backward(loss);
   // The recorded gradients and greedy logits are those of the float32 run, whatever we compute in.
   compare_gradients(c, loaded, checkpoint, c.tolerance("tol_grad", 1e-4), out);

@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/device.h"
+#include "core/dtype.h"
 
 namespace tally::cli {
 
@@ -15,8 +15,9 @@ struct Comparison {
 };
 
 /// Replays a model folder that another framework recorded (config.json, model.safetensors,
-/// case.safetensors): logits, loss, the gradient of every parameter, greedy continuation with the KV
-/// cache. Errors are relative to the largest recorded value. In float64 the float64 record is used.
+/// case.safetensors): logits, loss, the gradient of every parameter, greedy continuation with the
+/// KV cache. Errors are relative to the largest recorded value. In float64 the float64 record is
+/// used.
 std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Device device);
 
 }  // namespace tally::cli

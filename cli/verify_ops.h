@@ -33,21 +33,25 @@ class OpCase {
   Tensor constant(double value, const Shape& shape = {}) const;
 };
 
-/// What an op gives for a case: its outputs under the names that the record uses.
+/// What an op gives for a case: its outputs under the names that the record uses; none where it
+/// cannot replay the case.
 using OpOutputs = std::map<std::string, Tensor>;
 using OpFunction = OpOutputs (*)(const OpCase&);
 using OpTable = std::map<std::string, OpFunction, std::less<>>;
 
 /// The ops that this build can replay, by the record's name: one table a group.
+void add_attention_ops(OpTable& table);
 void add_basic_ops(OpTable& table);
+void add_loss_ops(OpTable& table);
 void add_model_ops(OpTable& table);
+void add_position_ops(OpTable& table);
 void add_product_ops(OpTable& table);
 OpTable op_table();
 
 /// What replaying a file found: a comparison for each tensor, type and device.
 struct OpReport {
   std::vector<Comparison> rows;
-  std::vector<std::string> not_built;  // "op.case" of ops that are not in the table
+  std::vector<std::string> not_built;  // "op.case" of what cannot be replayed
 };
 
 /// Replays a file of recorded ops (keys `op.case.in|out|gradout|gradin.name`, attributes as JSON in

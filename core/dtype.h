@@ -104,9 +104,9 @@ constexpr DType acc_dtype(DType t) {
 }
 constexpr bool is_floating(DType t) { return t != DType::i64 && t != DType::u8; }
 constexpr std::string_view name(DType t) {
-  constexpr std::string_view names[kDTypes] = {
-      "f32",  "f64",     "bf16",         "i64",     "f16",         "u8",
-      "dual", "counted", "counted_half", "rounded", "rounded_half"};
+  constexpr std::string_view names[kDTypes] = {"f32",          "f64",     "bf16",        "i64",
+                                               "f16",          "u8",      "dual",        "counted",
+                                               "counted_half", "rounded", "rounded_half"};
   return names[static_cast<int>(t)];
 }
 inline std::string to_text(DType t) { return std::string(name(t)); }

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,10 +53,14 @@ class Ledger {
   enum class By { op, layer, kind, phase };
   /// Totals by a key, in the order of first appearance.
   std::vector<LedgerTotal> totals(By by) const;
+  /// The same by any key that the caller makes of an entry.
+  std::vector<LedgerTotal> totals(const std::function<std::string(const Entry&)>& key) const;
   /// One line an entry, for people and for diffs; `timing` adds seconds and provider.
   std::string text(bool timing = false) const;
   /// The same as comma-separated values with a header line.
   std::string csv() const;
+  /// The same as a JSON array with an object for each entry.
+  std::string json() const;
 
  private:
   std::vector<Entry> entries_;

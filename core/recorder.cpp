@@ -53,7 +53,11 @@ ModuleScope::ModuleScope(const char* name, int index) : outer_(recorder().module
     return;
   }
   std::string text = *outer_ ? std::string(outer_) + "." + name : name;
-  if (index >= 0) text += "[" + std::to_string(index) + "]";
+  if (index >= 0) {
+    text += '[';
+    text += std::to_string(index);
+    text += ']';
+  }
   recorder().module = paths.emplace(Step{outer_, index, name}, intern(text)).first->second;
 }
 

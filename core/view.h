@@ -6,8 +6,8 @@
 namespace tally {
 
 /// How the counting scalar learns of accesses that a flag on the element cannot show: integer
-/// indices, masks, and rows that are gathered or scattered (charged per index, repeats included). Only
-/// autograd/proof/scalars.h specialises it.
+/// indices, masks, and rows that are gathered or scattered (charged per index, repeats included).
+/// Only autograd/proof/scalars.h specialises it.
 template <class T>
 struct Probe {
   static void index(const int64_t*) {}

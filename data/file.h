@@ -27,8 +27,8 @@ class MappedFile {
 };
 
 /// Writes a file so that a crash or a full disk at any moment leaves the old one or the new one:
-/// a temporary file in the same folder, fsync, rename, fsync of the folder. `write` gets a sink that
-/// takes any number of pieces. On failure the temporary file is removed and an Error thrown.
+/// a temporary file in the same folder, fsync, rename, fsync of the folder. `write` gets a sink
+/// that takes any number of pieces. On failure the temporary file is removed and an Error thrown.
 using Sink = std::function<void(const void* data, size_t bytes)>;
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write);
 void write_file_atomic(const std::string& path, std::string_view bytes);

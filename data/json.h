@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 Json parse_json(std::string_view text, const std::string& origin, bool comments = false);
 
 /// parse_json of a whole file (at most `max_bytes`). Throws Error if it cannot be read.
-Json read_json(const std::string& path, bool comments = false, size_t max_bytes = size_t{256} << 20);
+Json read_json(const std::string& path, bool comments = false,
+               size_t max_bytes = size_t{256} << 20);
 
 }  // namespace tally

@@ -46,10 +46,12 @@ Tensor block_forward(const Llama& m, const nn::Block& b, const Tensor& x, SavedB
   const auto& a = b.attention;
   const auto& f = b.mlp;
   const Tensor n1 = ops::RMSNorm::forward(x, b.attention_norm.weight, {m.eps}, &s.attention_norm);
-  const Tensor branch = nn::AttentionLayer::forward(n1, a.q.weight, {}, {}, {}, {}, {}, a.out.weight, {}, m.rope, m.attention, &s.attention);
+  const Tensor branch = nn::AttentionLayer::forward(
+      n1, a.q.weight, {}, {}, {}, {}, {}, a.out.weight, {}, m.rope, m.attention, &s.attention);
   const Tensor h = ops::Add::forward(x, branch, {}, nullptr);
   const Tensor n2 = ops::RMSNorm::forward(h, b.mlp_norm.weight, {m.eps}, &s.mlp_norm);
-  const Tensor thought = nn::FeedForwardLayer::forward(n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {ops::ActivationKind::silu, true}, &s.mlp);
+  const Tensor thought = nn::FeedForwardLayer::forward(
+      n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {ops::ActivationKind::silu, true}, &s.mlp);
   return ops::Add::forward(h, thought, {}, nullptr);
 }
 
@@ -81,7 +83,8 @@ Tensor block_backward(Tensor dy, SavedBlock&& s, const std::string& at, Gradient
 Tensor forward(const Llama& m, const Tensor& ids, const Tensor& targets, SavedModel& s) {
   Tensor x = ops::Embedding::forward(ids, m.model.embedding.weight, {}, &s.embedding);
   s.blocks.resize(m.model.blocks.size());
-  for (size_t i = 0; i < s.blocks.size(); ++i) x = block_forward(m, *m.model.blocks[i], x, s.blocks[i]);
+  for (size_t i = 0; i < s.blocks.size(); ++i)
+    x = block_forward(m, *m.model.blocks[i], x, s.blocks[i]);
   const Tensor n = ops::RMSNorm::forward(x, m.model.final_norm.weight, {m.eps}, &s.final_norm);
   return ops::LinearCrossEntropy::forward(n, m.model.head_weight, targets, {}, &s.head)[0];
 }
@@ -92,7 +95,8 @@ Gradients backward(const Tensor& dloss, SavedModel&& s) {
   g["head.weight"] = head[1];
   auto [dx, dw] = ops::RMSNorm::backward(head[0], std::move(s.final_norm));
   g["final_norm.weight"] = dw;
-  for (size_t i = s.blocks.size(); i-- > 0;) dx = block_backward(dx, std::move(s.blocks[i]), "blocks." + std::to_string(i) + ".", g);
+  for (size_t i = s.blocks.size(); i-- > 0;)
+    dx = block_backward(dx, std::move(s.blocks[i]), "blocks." + std::to_string(i) + ".", g);
   g["embedding.weight"] = ops::Embedding::backward(dx, std::move(s.embedding))[1];
   return g;
 }
@@ -116,9 +120,11 @@ int main() {
     text[i] = Philox::word(1, 0, i) % c.vocab;
     next[i] = Philox::word(1, 1, i) % c.vocab;
   }
-  const Tensor ids = from_host<int64_t>(text, {2, 32}, kCPU), targets = from_host<int64_t>(next, {2, 32}, kCPU);
+  const Tensor ids = from_host<int64_t>(text, {2, 32}, kCPU),
+               targets = from_host<int64_t>(next, {2, 32}, kCPU);
 
-  Llama llama{*model, {}, rope_table(c.context, c.head_dim, c.rope_base, DType::f32, kCPU), c.norm_eps};
+  Llama llama{
+      *model, {}, rope_table(c.context, c.head_dim, c.rope_base, DType::f32, kCPU), c.norm_eps};
   llama.attention.heads = c.heads;
   llama.attention.kv_heads = c.kv_heads;
   llama.attention.head_dim = c.head_dim;

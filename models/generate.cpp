@@ -10,7 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::vector<float> to_floats(const Tensor& logits) {
   if (logits.dtype() == DType::f32) return to_host<float>(logits);
@@ -27,7 +29,8 @@ std::vector<float> to_floats(const Tensor& logits) {
 class StopWatch {
  public:
   explicit StopWatch(std::vector<std::string> stops) : stops_(std::move(stops)) {
-    for (const std::string& s : stops_) check(!s.empty(), "generate: a stop text must not be empty");
+    for (const std::string& s : stops_)
+      check(!s.empty(), "generate: a stop text must not be empty");
   }
   /// What of the text so far can be shown; sets `done` at a stop text.
   std::string push(const std::string& piece, bool& done) {
@@ -59,13 +62,18 @@ class StopWatch {
 
 }  // namespace
 
-GenerateStats generate_ids(nn::Decoder& model, std::span<const int64_t> prompt, const GenerateOptions& options,
-                           std::optional<int64_t> end_of_text, const std::function<bool(int64_t)>& emit) {
+GenerateStats generate_ids(nn::Decoder& model, std::span<const int64_t> prompt,
+                           const GenerateOptions& options, std::optional<int64_t> end_of_text,
+                           const std::function<bool(int64_t)>& emit) {
   options.sampling.check();
   const int64_t length = static_cast<int64_t>(prompt.size()), context = model.options().context;
-  check(length > 0, "generate: the prompt is empty, and the tokenizer has no end-of-text token to begin from; give a prompt");
-  check(length <= context, "generate: the prompt has ", length, " tokens, the model's context holds ", context, "; shorten it");
-  check(options.max_new_tokens >= 0, "generate: max_new_tokens must not be negative; got ", options.max_new_tokens);
+  check(length > 0,
+        "generate: the prompt is empty, and the tokenizer has no end-of-text token to begin from; "
+        "give a prompt");
+  check(length <= context, "generate: the prompt has ", length,
+        " tokens, the model's context holds ", context, "; shorten it");
+  check(options.max_new_tokens >= 0, "generate: max_new_tokens must not be negative; got ",
+        options.max_new_tokens);
   GenerateStats stats;
   stats.prompt_tokens = length;
   stats.why = "length";
@@ -77,7 +85,8 @@ GenerateStats generate_ids(nn::Decoder& model, std::span<const int64_t> prompt, 
       stats.why = "context";
       break;
     }
-    const Tensor logits = model.next_logits(from_host<int64_t>(next, {1, static_cast<int64_t>(next.size())}, model.device()), cache);
+    const Tensor logits = model.next_logits(
+        from_host<int64_t>(next, {1, static_cast<int64_t>(next.size())}, model.device()), cache);
     const double uniform = uniform_at(options.seed, 0, static_cast<uint64_t>(stats.new_tokens));
     const int64_t id = sample_token(to_floats(logits), options.sampling, uniform);
     (stats.new_tokens == 0 ? stats.prefill_seconds : stats.decode_seconds) += seconds_since(start);
@@ -96,10 +105,12 @@ GenerateStats generate_ids(nn::Decoder& model, std::span<const int64_t> prompt, 
   return stats;
 }
 
-GenerateStats generate_text(nn::Decoder& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options,
+GenerateStats generate_text(nn::Decoder& model, const Tokenizer& tokenizer,
+                            const std::string& prompt, const GenerateOptions& options,
                             const std::function<void(std::string_view)>& emit) {
-  check(tokenizer.vocab_size() <= model.options().vocab, "generate: the tokenizer has ", tokenizer.vocab_size(), " tokens, the model ",
-        model.options().vocab, "; this is another model's tokenizer");
+  check(tokenizer.vocab_size() <= model.options().vocab, "generate: the tokenizer has ",
+        tokenizer.vocab_size(), " tokens, the model ", model.options().vocab,
+        "; this is another model's tokenizer");
   std::vector<int64_t> ids;
   for (auto id : tokenizer.encode(prompt)) ids.push_back(static_cast<int64_t>(id));
   std::optional<int64_t> end;

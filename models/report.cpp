@@ -36,15 +36,17 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   ReportOptions o = given;
   if (o.seq == 0) o.seq = config.context;
   const int64_t needed = o.seq + (o.decode ? 1 : 0);
-  check(needed <= config.context, "account: ", needed, " tokens do not fit the context of ", config.context,
-        "; use a smaller --seq, or --set model.context=", needed);
+  check(needed <= config.context, "account: ", needed, " tokens do not fit the context of ",
+        config.context, "; use a smaller --seq, or --set model.context=", needed);
   check(!(o.train && o.decode), "account: choose one of --train and --decode");
   Report r;
   r.config = config;
   r.options = o;
   r.parameters = parameter_counts(config);
   r.weights = static_cast<double>(r.parameters.total()) * static_cast<double>(size_of(o.dtype));
-  r.kv_cache_per_token = 2.0 * static_cast<double>(config.layers * config.kv_heads * config.head_dim) * static_cast<double>(size_of(o.dtype));
+  r.kv_cache_per_token = 2.0 *
+                         static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
+                         static_cast<double>(size_of(o.dtype));
   r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch * needed);
   r.tokens = o.batch * (o.decode ? 1 : o.seq);
   const auto model = build_model(config, o.dtype, kMeta);

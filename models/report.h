@@ -11,8 +11,8 @@ namespace tally {
 /// What to account for.
 struct ReportOptions {
   int64_t batch = 1, seq = 0;  // seq 0: the model's context
-  bool train = false;          // forward, backward and the AdamW update; else the forward pass alone
-  bool decode = false;         // one more token for each sequence, `seq` tokens being in the cache
+  bool train = false;   // forward, backward and the AdamW update; else the forward pass alone
+  bool decode = false;  // one more token for each sequence, `seq` tokens being in the cache
   DType dtype = DType::f32;
 };
 
@@ -21,11 +21,11 @@ struct Report {
   ModelConfig config;
   ReportOptions options;
   ParameterCount parameters;
-  int64_t tokens = 0;              // of the pass
-  std::vector<Entry> entries;      // every call, in order
+  int64_t tokens = 0;          // of the pass
+  std::vector<Entry> entries;  // every call, in order
   std::vector<LedgerTotal> by_op, by_layer, by_class, by_phase;
-  Cost cost;                       // counted by the loops
-  ModelFlops model;                // the field's convention: products only
+  Cost cost;         // counted by the loops
+  ModelFlops model;  // the field's convention: products only
   // Bytes. `saved`: what the forward pass keeps for the backward; `peak`: most bytes live at once.
   double weights = 0, gradients = 0, optimizer = 0, saved = 0, peak = 0;
   double kv_cache_per_token = 0, kv_cache = 0;

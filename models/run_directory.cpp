@@ -19,13 +19,20 @@ namespace fs = std::filesystem;
 
 StoredType stored_type_of(DType t) {
   switch (t) {
-    case DType::f32: return StoredType::f32;
-    case DType::f64: return StoredType::f64;
-    case DType::bf16: return StoredType::bf16;
-    case DType::f16: return StoredType::f16;
-    case DType::i64: return StoredType::i64;
-    case DType::u8: return StoredType::u8;
-    default: break;
+    case DType::f32:
+      return StoredType::f32;
+    case DType::f64:
+      return StoredType::f64;
+    case DType::bf16:
+      return StoredType::bf16;
+    case DType::f16:
+      return StoredType::f16;
+    case DType::i64:
+      return StoredType::i64;
+    case DType::u8:
+      return StoredType::u8;
+    default:
+      break;
   }
   fail("checkpoint: ", t, " is not an element type of files");
 }
@@ -39,8 +46,12 @@ std::vector<int64_t> sizes_of(const Tensor& t) {
 void write_tensors(const std::string& path, const NamedTensors& tensors) {
   std::vector<StoredTensor> stored;
   for (const auto& [name, t] : tensors) {
-    check(backend(t.device()).host_memory() && t.is_contiguous(), "checkpoint: ", name, " must be contiguous in host memory");
-    stored.push_back({name, stored_type_of(t.dtype()), sizes_of(t), {static_cast<const std::byte*>(t.data()), t.nbytes()}});
+    check(backend(t.device()).host_memory() && t.is_contiguous(), "checkpoint: ", name,
+          " must be contiguous in host memory");
+    stored.push_back({name,
+                      stored_type_of(t.dtype()),
+                      sizes_of(t),
+                      {static_cast<const std::byte*>(t.data()), t.nbytes()}});
   }
   write_safetensors(path, stored);
 }
@@ -77,7 +88,8 @@ bool RunDirectory::is_run(const std::string& path) {
 
 RunDirectory RunDirectory::create(const std::string& path) {
   check(!path.empty(), "train: name the run directory to write with --out");
-  check(!is_run(path), path, ": holds a run already; go on with it (--resume ", path, "), or choose another --out");
+  check(!is_run(path), path, ": holds a run already; go on with it (--resume ", path,
+        "), or choose another --out");
   make_folder(path + "/checkpoints");
   return RunDirectory(path);
 }
@@ -88,8 +100,10 @@ RunDirectory RunDirectory::open(const std::string& path) {
   return RunDirectory(path);
 }
 
-void RunDirectory::save(const State& state, const NamedTensors& model, const NamedTensors& optimizer, int keep) {
-  const std::string name = "step-" + std::to_string(state.step), folder = file("checkpoints/" + name);
+void RunDirectory::save(const State& state, const NamedTensors& model,
+                        const NamedTensors& optimizer, int keep) {
+  const std::string name = "step-" + std::to_string(state.step),
+                    folder = file("checkpoints/" + name);
   const std::string unfinished = file("checkpoints/unfinished");
   std::error_code ignored;
   fs::remove_all(unfinished, ignored);  // left by a process that was killed
@@ -104,7 +118,8 @@ void RunDirectory::save(const State& state, const NamedTensors& model, const Nam
     fs::rename(unfinished, folder);
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(unfinished, ignored);
-    fail(folder, ": cannot be written: ", e.code().message(), "; the checkpoint before it is untouched");
+    fail(folder, ": cannot be written: ", e.code().message(),
+         "; the checkpoint before it is untouched");
   } catch (...) {
     fs::remove_all(unfinished, ignored);
     throw;
@@ -126,8 +141,10 @@ void RunDirectory::remove_old(const std::string& newest, int keep) {
   int kept = 0;
   for (int64_t step : steps) {
     // A higher number than the newest was written by a run that was rolled back: it goes too.
-    if (step <= last && kept < keep) ++kept;
-    else fs::remove_all(file("checkpoints/step-" + std::to_string(step)), ignored);
+    if (step <= last && kept < keep)
+      ++kept;
+    else
+      fs::remove_all(file("checkpoints/step-" + std::to_string(step)), ignored);
   }
 }
 
@@ -135,14 +152,16 @@ std::string RunDirectory::latest() const {
   if (!fs::exists(file("latest"))) return "";
   std::string name = read_file(file("latest"), 4096);
   while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
-  check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file("latest"), ": must name a checkpoint as checkpoints/step-N; it says '", name, "'");
+  check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file("latest"),
+        ": must name a checkpoint as checkpoints/step-N; it says '", name, "'");
   check(fs::is_directory(file(name)), file("latest"), ": names ", name, ", which is not there");
   return file(name);
 }
 
 RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) const {
   const Json json = read_json(checkpoint + "/state.json");
-  check(json.is_object() && json.contains("step") && json["step"].is_number_integer() && json.contains("facts") && json["facts"].is_object(),
+  check(json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+            json.contains("facts") && json["facts"].is_object(),
         checkpoint, "/state.json: must hold `step` and `facts`");
   State state;
   state.step = json["step"].get<int64_t>();
@@ -155,11 +174,12 @@ RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) cons
 
 void RunDirectory::load(const std::string& path, const NamedTensors& into) {
   const SafetensorFile stored(path);
-  check(stored.tensors().size() == into.size(), path, ": holds ", stored.tensors().size(), " tensors, the model has ", into.size());
+  check(stored.tensors().size() == into.size(), path, ": holds ", stored.tensors().size(),
+        " tensors, the model has ", into.size());
   for (const auto& [name, t] : into) {
     const StoredTensor& s = stored.at(name);
-    check(s.type == stored_type_of(t.dtype()) && s.shape == sizes_of(t), path, ": ", name, " is stored as ", s.description(), ", the model has ",
-          t.dtype(), " ", t.shape());
+    check(s.type == stored_type_of(t.dtype()) && s.shape == sizes_of(t), path, ": ", name,
+          " is stored as ", s.description(), ", the model has ", t.dtype(), " ", t.shape());
     backend(t.device()).copy_from_host(t.data(), s.data.data(), s.data.size());
     t.storage().note_write("load");
   }

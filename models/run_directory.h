@@ -30,16 +30,18 @@ class RunDirectory {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
   struct State {
-    int64_t step = 0;               // updates done
+    int64_t step = 0;                          // updates done
     std::map<std::string, std::string> facts;  // everything else a resume needs, as text
   };
   /// Writes checkpoints/step-N, makes it the newest, and removes what lies before the newest `keep`
   /// and whatever a killed process left behind.
-  void save(const State& state, const NamedTensors& model, const NamedTensors& optimizer, int keep = 2);
+  void save(const State& state, const NamedTensors& model, const NamedTensors& optimizer,
+            int keep = 2);
   /// Folder of the newest whole checkpoint; "" when there is none yet.
   std::string latest() const;
   State read_state(const std::string& checkpoint) const;
-  /// Copies stored values into tensors of the same names, shapes and types. Error by name otherwise.
+  /// Copies stored values into tensors of the same names, shapes and types. Error by name
+  /// otherwise.
   static void load(const std::string& file, const NamedTensors& into);
 
   /// Appends one line to metrics.jsonl.

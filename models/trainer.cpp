@@ -30,11 +30,13 @@ constexpr uint64_t kDropoutKey = 0x9E3779B97F4A7C15u;
 
 double Evaluation::perplexity() const { return std::exp(loss); }
 
-Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths, DType dtype, Device device)
+Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
+                 DType dtype, Device device)
     : config_(config),
       data_(std::move(data)),
       byte_lengths_(std::move(byte_lengths)),
-      train_(data_.train, config.train.seq ? config.train.seq : config.model.context, static_cast<uint64_t>(config.train.seed)),
+      train_(data_.train, config.train.seq ? config.train.seq : config.model.context,
+             static_cast<uint64_t>(config.train.seed)),
       model_(build_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train)),
       dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
@@ -43,19 +45,23 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
         " (weights in bf16 without an f32 copy stop moving at small learning rates)");
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->requires_grad();
-  optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay), optim::AdamW::Options{t.beta1, t.beta2, t.eps});
+  optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay),
+                                              optim::AdamW::Options{t.beta1, t.beta2, t.eps});
   ids_.resize(static_cast<size_t>(t.batch * train_.context()));
   targets_.resize(ids_.size());
 }
 
-int64_t Trainer::tokens_per_step() const { return config_.train.batch * train_.context() * config_.train.accumulation; }
+int64_t Trainer::tokens_per_step() const {
+  return config_.train.batch * train_.context() * config_.train.accumulation;
+}
 
 double Trainer::model_flops_per_step() const {
   ReportOptions o;
   o.batch = config_.train.batch;
   o.seq = train_.context();
   o.train = true;
-  return make_report(config_.model, o).model.causal * static_cast<double>(config_.train.accumulation);
+  return make_report(config_.model, o).model.causal *
+         static_cast<double>(config_.train.accumulation);
 }
 
 // The gradients of one step's micro-batches, summed, each weighted by its share of the tokens: the
@@ -67,7 +73,8 @@ double Trainer::accumulate_gradients(int64_t step) {
   for (int64_t micro = 0; micro < t.accumulation; ++micro) {
     train_.batch(step * t.accumulation + micro, ids_, targets_);
     Tape tape;
-    const Tensor part = model_->loss(from_host<int64_t>(ids_, shape, model_->device()), from_host<int64_t>(targets_, shape, model_->device()),
+    const Tensor part = model_->loss(from_host<int64_t>(ids_, shape, model_->device()),
+                                     from_host<int64_t>(targets_, shape, model_->device()),
                                      tokens_per_step(), &dropout_);
     loss += part.item();
     if (!std::isfinite(loss)) return loss;
@@ -79,12 +86,16 @@ double Trainer::accumulate_gradients(int64_t step) {
 void Trainer::check_finite(double loss, double norm, int64_t step) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string weight = first_bad_parameter(*model_);
-  const std::string gradient = weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer_->groups()) : "";
+  const std::string gradient =
+      weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer_->groups()) : "";
   optimizer_->zero_grad();
-  fail("train: step ", step + 1, ": the ", std::isfinite(loss) ? "gradient norm" : "loss", " is ", std::isfinite(loss) ? norm : loss,
-       !weight.empty() ? "; the first bad weight is " + weight : !gradient.empty() ? "; the first bad gradient is that of " + gradient
-                                                                              : "; all weights are finite",
-       "; stopped before the update, the last checkpoint is untouched; lower the learning rate or look at the data of this step");
+  fail("train: step ", step + 1, ": the ", std::isfinite(loss) ? "gradient norm" : "loss", " is ",
+       std::isfinite(loss) ? norm : loss,
+       !weight.empty()     ? "; the first bad weight is " + weight
+       : !gradient.empty() ? "; the first bad gradient is that of " + gradient
+                           : "; all weights are finite",
+       "; stopped before the update, the last checkpoint is untouched; lower the learning rate or "
+       "look at the data of this step");
 }
 
 StepResult Trainer::step() {
@@ -100,7 +111,8 @@ StepResult Trainer::step() {
   return {t + 1, (t + 1) * tokens_per_step(), loss, norm, lr};
 }
 
-Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens, std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
+Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
+                    std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
                     int64_t batches) {
   const Dataset windows(tokens, context);
   int64_t last = windows.windows();
@@ -113,7 +125,8 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens, std::span<const
     windows.windows_in_order(at, ids, targets);
     const Shape shape{rows, context};
     const PauseTape values_only;
-    const Tensor loss = model.loss(from_host<int64_t>(ids, shape, model.device()), from_host<int64_t>(targets, shape, model.device()));
+    const Tensor loss = model.loss(from_host<int64_t>(ids, shape, model.device()),
+                                   from_host<int64_t>(targets, shape, model.device()));
     nats += loss.item() * static_cast<double>(rows * context);
     e.tokens += rows * context;
     e.bytes += source_bytes(targets, byte_lengths);
@@ -124,7 +137,8 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens, std::span<const
 }
 
 Evaluation Trainer::evaluate(const TokenFile& tokens, int64_t batches) {
-  return tally::evaluate(*model_, tokens, byte_lengths_, config_.train.batch, train_.context(), batches);
+  return tally::evaluate(*model_, tokens, byte_lengths_, config_.train.batch, train_.context(),
+                         batches);
 }
 
 Evaluation Trainer::evaluate(int64_t batches) {
@@ -144,12 +158,14 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
 
 void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::string>& facts) {
   const std::string folder = run.latest();
-  check(!folder.empty(), run.path(), ": has no checkpoint to go on from; start the run again with another --out");
+  check(!folder.empty(), run.path(),
+        ": has no checkpoint to go on from; start the run again with another --out");
   const RunDirectory::State state = run.read_state(folder);
   for (const auto& [key, value] : facts) {
     const auto it = state.facts.find(key);
-    check(it != state.facts.end() && it->second == value, run.path(), ": was trained with another ", key, " (",
-          it == state.facts.end() ? std::string("not recorded") : it->second, "; now ", value, "); resume with the same, or start a new run");
+    check(it != state.facts.end() && it->second == value, run.path(), ": was trained with another ",
+          key, " (", it == state.facts.end() ? std::string("not recorded") : it->second, "; now ",
+          value, "); resume with the same, or start a new run");
   }
   RunDirectory::load(folder + "/model.safetensors", named_model());
   RunDirectory::load(folder + "/optimizer.safetensors", optimizer_->state());

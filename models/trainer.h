@@ -30,15 +30,16 @@ struct Evaluation {
   double perplexity() const;
 };
 
-/// Trains one model on one device. Everything it does is a function of the configuration, the data and
-/// the step number, so a run that was broken off continues bit for bit.
+/// Trains one model on one device. Everything it does is a function of the configuration, the data
+/// and the step number, so a run that was broken off continues bit for bit.
 class Trainer {
  public:
   /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths).
-  Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths, DType dtype, Device device);
+  Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
+          DType dtype, Device device);
 
-  /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any weight
-  /// changes when the loss or a gradient is not finite, naming the first bad tensor.
+  /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any
+  /// weight changes when the loss or a gradient is not finite, naming the first bad tensor.
   StepResult step();
   /// Loss over the held-out split in the order of the text; `batches` 0: all of it.
   Evaluation evaluate(int64_t batches = 0);
@@ -76,8 +77,10 @@ class Trainer {
   std::vector<int64_t> ids_, targets_;
 };
 
-/// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the text.
-Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens, std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
+/// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the
+/// text.
+Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
+                    std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
                     int64_t batches = 0);
 
 }  // namespace tally

@@ -4,19 +4,22 @@ namespace tally::nn {
 namespace {
 
 Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim) {
-  return x.narrow(-1, first * head_dim, heads * head_dim).reshape({x.size(0), x.size(1), heads, head_dim});
+  return x.narrow(-1, first * head_dim, heads * head_dim)
+      .reshape({x.size(0), x.size(1), heads, head_dim});
 }
 
 }  // namespace
 
-AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
-                                              const Tensor& b_k, const Tensor& w_v, const Tensor& b_v, const Tensor& table,
-                                              const Attrs& a, Saved* s) {
+AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
+                                              const Tensor& w_k, const Tensor& b_k,
+                                              const Tensor& w_v, const Tensor& b_v,
+                                              const Tensor& table, const Attrs& a, Saved* s) {
   check(x.ndim() == 3, "attention_layer: x must be (B, T, D); got ", x.shape(), in_module());
   const bool fused = !w_k.defined();
   const int64_t rows = (a.heads + (fused ? 2 * a.kv_heads : 0)) * a.head_dim;
-  check(w_q.ndim() == 2 && w_q.size(0) == rows, "attention_layer: the weight of q must have ", rows, " rows for H = ", a.heads,
-        ", G = ", a.kv_heads, ", K = ", a.head_dim, fused ? " (fused q, k, v)" : "", "; got ", w_q.shape(), in_module());
+  check(w_q.ndim() == 2 && w_q.size(0) == rows, "attention_layer: the weight of q must have ", rows,
+        " rows for H = ", a.heads, ", G = ", a.kv_heads, ", K = ", a.head_dim,
+        fused ? " (fused q, k, v)" : "", "; got ", w_q.shape(), in_module());
   const int64_t h = a.heads, g = a.kv_heads, d = a.head_dim;
   Heads out;
   const Tensor y = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
@@ -35,18 +38,21 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
   return out;
 }
 
-Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k, const Tensor& b_k,
-                               const Tensor& w_v, const Tensor& b_v, const Tensor& w_out, const Tensor& b_out, const Tensor& table,
-                               const Attrs& a, Saved* s) {
+Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
+                               const Tensor& w_k, const Tensor& b_k, const Tensor& w_v,
+                               const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
+                               const Tensor& table, const Attrs& a, Saved* s) {
   Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, a.attention, s ? &s->attention : nullptr);
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, a.attention,
+                                           s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
     s->attrs = a;
     s->fused = !w_k.defined();
   }
   heads = {};
-  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), w_out, b_out, {}, s ? &s->out : nullptr);
+  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), w_out, b_out,
+                              {}, s ? &s->out : nullptr);
 }
 
 std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<10>& into) {
@@ -61,10 +67,13 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     dqkv = empty({b, t, (h + 2 * g) * d}, dy.dtype(), dy.device());
     dq = heads_of(dqkv, 0, h, d), dk = heads_of(dqkv, h, g, d), dv = heads_of(dqkv, h + g, g, d);
   } else {
-    const auto fresh = [&](int64_t heads) { return empty({b, t, heads, d}, dy.dtype(), dy.device()); };
+    const auto fresh = [&](int64_t heads) {
+      return empty({b, t, heads, d}, dy.dtype(), dy.device());
+    };
     dq = fresh(h), dk = fresh(g), dv = fresh(g);
   }
-  ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false}, {dk, false}, {dv, false});
+  ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false},
+                              {dk, false}, {dv, false});
   d_o = Tensor();
   if (s.table.defined()) {
     ops::Rope::turn_back(dq, s.table, {}, a.rope, {dq, false});
@@ -74,7 +83,8 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), into.pick(0, 1, 2));
     return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}};
   }
-  auto [dx, dw_q, db_q] = ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
+  auto [dx, dw_q, db_q] =
+      ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
   Into<3> more = into.pick(0, 3, 4);  // x feeds all three: the later products add to the first
   more.target[0] = dx, more.overwrite[0] = false;
   auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk.reshape({b, t, g * d}), std::move(s.k), more);
@@ -113,18 +123,23 @@ Tensor Attention::forward(const Tensor& x, const Tensor& table, Generator* dropo
   if (dropout && options_.dropout > 0) {
     a.attention.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
   }
-  return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, out.weight, out.bias, table);
+  return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
+                               out.weight, out.bias, table);
 }
 
-Tensor Attention::forward_cached(const Tensor& x, const Tensor& table, KVCache::Layer& cache) const {
+Tensor Attention::forward_cached(const Tensor& x, const Tensor& table,
+                                 KVCache::Layer& cache) const {
   const ModuleScope scope("attention");
   const PauseTape values_only;
   AttentionLayer::Attrs a = attrs();
   a.rope.offset = cache.length();
-  const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias, table, a, nullptr);
+  const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
+                                             v.bias, table, a, nullptr);
   cache.append(heads.k, heads.v);
-  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {}, a.attention, nullptr);
-  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight, out.bias, {}, nullptr);
+  const Tensor o =
+      ops::Attention::forward(heads.q, cache.keys(), cache.values(), {}, a.attention, nullptr);
+  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight,
+                              out.bias, {}, nullptr);
 }
 
 void Attention::visit(Visitor& visitor) {

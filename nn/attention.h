@@ -39,11 +39,13 @@ struct AttentionLayer {
     Tensor q, k, v;
   };
 
-  static Heads project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k, const Tensor& b_k,
-                       const Tensor& w_v, const Tensor& b_v, const Tensor& table, const Attrs& a, Saved* s);
+  static Heads project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
+                       const Tensor& b_k, const Tensor& w_v, const Tensor& b_v, const Tensor& table,
+                       const Attrs& a, Saved* s);
 
-  static Tensor forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k, const Tensor& b_k,
-                        const Tensor& w_v, const Tensor& b_v, const Tensor& w_out, const Tensor& b_out, const Tensor& table,
+  static Tensor forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
+                        const Tensor& b_k, const Tensor& w_v, const Tensor& b_v,
+                        const Tensor& w_out, const Tensor& b_out, const Tensor& table,
                         const Attrs& a, Saved* s);
 
   static std::array<Tensor, 10> backward(const Tensor& dy, Saved&& s, const Into<10>& into = {});
@@ -64,8 +66,8 @@ class Attention : public Module {
   /// x, y (B,T,D); `table` as AttentionLayer, undefined without RoPE. `dropout` takes a stream of
   /// random numbers when given, and is off when null.
   Tensor forward(const Tensor& x, const Tensor& table, Generator* dropout) const;
-  /// The same for the next tokens of sequences whose keys and values are in the cache; appends theirs.
-  /// Not recorded: for generation.
+  /// The same for the next tokens of sequences whose keys and values are in the cache; appends
+  /// theirs. Not recorded: for generation.
   Tensor forward_cached(const Tensor& x, const Tensor& table, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 

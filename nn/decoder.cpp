@@ -8,20 +8,26 @@ namespace tally::nn {
 
 Decoder::Decoder(const Options& o, DType dtype, Device device)
     : embedding(o.vocab, o.block.attention.d_model, dtype, device),
-      final_norm(o.block.norm, o.block.attention.d_model, o.block.norm_eps, o.block.norm_bias, dtype, device),
+      final_norm(o.block.norm, o.block.attention.d_model, o.block.norm_eps, o.block.norm_bias,
+                 dtype, device),
       options_(o) {
   const int64_t d = o.block.attention.d_model;
   if (o.learned_positions) position = std::make_unique<Embedding>(o.context, d, dtype, device);
-  for (int64_t i = 0; i < o.layers; ++i) blocks.push_back(std::make_unique<Block>(o.block, dtype, device));
+  for (int64_t i = 0; i < o.layers; ++i)
+    blocks.push_back(std::make_unique<Block>(o.block, dtype, device));
   if (!o.tied_head) head_weight = empty({o.vocab, d}, dtype, device);
   if (o.head_bias) head_bias = empty({o.vocab}, dtype, device);
-  if (o.rope) rope_ = rope_table(o.context, o.block.attention.head_dim, o.rope_base, acc_dtype(dtype), device);
+  if (o.rope)
+    rope_ =
+        rope_table(o.context, o.block.attention.head_dim, o.rope_base, acc_dtype(dtype), device);
 }
 
 Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
-  check(ids.defined() && ids.ndim() == 2, "decoder: ids must be (B, T); got ", ids.defined() ? ids.shape() : Shape{});
-  check(first + ids.size(1) <= options_.context, "decoder: the context holds ", options_.context, " tokens; got ", first,
-        " before and ", ids.size(1), " now; shorten the text, or keep its last ", options_.context, " tokens");
+  check(ids.defined() && ids.ndim() == 2, "decoder: ids must be (B, T); got ",
+        ids.defined() ? ids.shape() : Shape{});
+  check(first + ids.size(1) <= options_.context, "decoder: the context holds ", options_.context,
+        " tokens; got ", first, " before and ", ids.size(1),
+        " now; shorten the text, or keep its last ", options_.context, " tokens");
   Tensor x = embedding.forward(ids);
   if (position) {
     std::vector<int64_t> places(static_cast<size_t>(ids.size(1)));

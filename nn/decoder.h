@@ -9,7 +9,8 @@
 namespace tally::nn {
 
 /// A decoder-only language model: embedding, blocks, final norm, head.
-///   x = E[ids] (+ P[positions])  ->  blocks  ->  norm  ->  logits = x Wh^T (+ bh), Wh = E when tied
+///   x = E[ids] (+ P[positions])  ->  blocks  ->  norm  ->  logits = x Wh^T (+ bh), Wh = E when
+///   tied
 class Decoder : public Module {
  public:
   struct Options {
@@ -29,10 +30,12 @@ class Decoder : public Module {
   Tensor hidden(const Tensor& ids, Generator* dropout = nullptr);
   /// logits (B,T,V)
   Tensor logits(const Tensor& ids);
-  /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2, without ever
-  /// storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so that
-  /// micro-batches that share a count add up to the exact mean of the whole.   targets (B,T) of i64
-  Tensor loss(const Tensor& ids, const Tensor& targets, int64_t count = 0, Generator* dropout = nullptr);
+  /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2, without
+  /// ever storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so
+  /// that micro-batches that share a count add up to the exact mean of the whole.   targets (B,T)
+  /// of i64
+  Tensor loss(const Tensor& ids, const Tensor& targets, int64_t count = 0,
+              Generator* dropout = nullptr);
   /// Logits (B,V) of the token after the last of `ids`, which follow what is in the cache.
   Tensor next_logits(const Tensor& ids, KVCache& cache);
   KVCache make_cache(int64_t batch, int64_t capacity) const;

@@ -12,7 +12,8 @@ namespace tally::nn {
 //   gated    y = (act(x Wg^T + bg) * (x Wu^T + bu)) Wd^T + bd     Shazeer 2020, arXiv:2002.05202
 //            with Wg absent, Wu holds both as rows [gate | up]: one product instead of two
 //
-//   x, y (..., D)    Wg, Wu (F, D), or Wu (2F, D)    Wd (D, F)    biases (F) or (2F), (D), or absent
+//   x, y (..., D)    Wg, Wu (F, D), or Wu (2F, D)    Wd (D, F)    biases (F) or (2F), (D), or
+//   absent
 struct FeedForwardLayer {
   static constexpr const char* name = "feed_forward";
   struct Attrs {
@@ -26,15 +27,17 @@ struct FeedForwardLayer {
     bool gated = true, fused = false;
   };
 
-  static Tensor forward(const Tensor& x, const Tensor& w_gate, const Tensor& b_gate, const Tensor& w_up, const Tensor& b_up,
-                        const Tensor& w_down, const Tensor& b_down, const Attrs& a, Saved* s) {
+  static Tensor forward(const Tensor& x, const Tensor& w_gate, const Tensor& b_gate,
+                        const Tensor& w_up, const Tensor& b_up, const Tensor& w_down,
+                        const Tensor& b_down, const Attrs& a, Saved* s) {
     const bool fused = a.gated && !w_gate.defined();
     Tensor up = ops::Linear::forward(x, w_up, b_up, {}, s ? &s->up : nullptr);
     Tensor h;
     if (!a.gated) {
       h = ops::Activation::forward(up, {a.activation}, s ? &s->activation : nullptr);
     } else {
-      Tensor gate = fused ? up : ops::Linear::forward(x, w_gate, b_gate, {}, s ? &s->gate : nullptr);
+      Tensor gate =
+          fused ? up : ops::Linear::forward(x, w_gate, b_gate, {}, s ? &s->gate : nullptr);
       h = ops::Gate::forward(gate, fused ? Tensor() : up, {a.activation}, s ? &s->gating : nullptr);
     }
     up = Tensor();
@@ -50,8 +53,10 @@ struct FeedForwardLayer {
       dup = ops::Activation::backward(dh, std::move(s.activation))[0];
     } else {
       auto [da, db] = ops::Gate::backward(dh, std::move(s.gating));
-      if (s.fused) dup = da;
-      else dgate = da, dup = db;
+      if (s.fused)
+        dup = da;
+      else
+        dgate = da, dup = db;
     }
     s.activation = {};
     s.gating = {};
@@ -82,8 +87,8 @@ class FeedForward : public Module {
   FeedForward(const FeedForwardOptions& o, DType dtype, Device device);
   Tensor forward(const Tensor& x) const {
     const ModuleScope scope("mlp");
-    return apply<FeedForwardLayer>({options_.activation, options_.gated}, x, gate.weight, gate.bias, up.weight, up.bias,
-                                   down.weight, down.bias);
+    return apply<FeedForwardLayer>({options_.activation, options_.gated}, x, gate.weight, gate.bias,
+                                   up.weight, up.bias, down.weight, down.bias);
   }
   void visit(Visitor& v) override;
 

@@ -11,9 +11,10 @@ class KVCache {
  public:
   class Layer {
    public:
-    Layer(const Shape& shape, DType dtype, Device device) : k_(empty(shape, dtype, device)), v_(empty(shape, dtype, device)) {}
-    /// Copies keys and values of the next tokens, (B, T, G, K), behind those that are there. Error when
-    /// the cache is full.
+    Layer(const Shape& shape, DType dtype, Device device)
+        : k_(empty(shape, dtype, device)), v_(empty(shape, dtype, device)) {}
+    /// Copies keys and values of the next tokens, (B, T, G, K), behind those that are there. Error
+    /// when the cache is full.
     void append(const Tensor& k, const Tensor& v);
     /// What has been appended, (B, S, G, K): views into the cache.
     Tensor keys() const { return k_.narrow(1, 0, length_); }
@@ -25,8 +26,10 @@ class KVCache {
     int64_t length_ = 0;
   };
 
-  KVCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_dim, DType dtype, Device device) {
-    for (int64_t i = 0; i < layers; ++i) layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device);
+  KVCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_dim,
+          DType dtype, Device device) {
+    for (int64_t i = 0; i < layers; ++i)
+      layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device);
   }
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.

@@ -4,7 +4,8 @@
 
 namespace tally::nn {
 
-/// y = x W^T + b.   x (..., in)   y (..., out)   weight (out, in)   bias (out), absent unless asked for
+/// y = x W^T + b.   x (..., in)   y (..., out)   weight (out, in)   bias (out), absent unless asked
+/// for
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, bool with_bias, DType dtype, Device device)

@@ -4,11 +4,14 @@
 
 namespace tally::optim {
 
-AdamW::AdamW(std::vector<ParameterGroup> groups, const Options& options) : Optimizer(std::move(groups)), options_(options) {
+AdamW::AdamW(std::vector<ParameterGroup> groups, const Options& options)
+    : Optimizer(std::move(groups)), options_(options) {
   ops::AdamWUpdate::check_attrs({0, options.beta1, options.beta2, options.eps, 0, 1});
   for (const ParameterGroup& g : groups_) {
     std::vector<Moments>& list = moments_.emplace_back();
-    for (const auto& [name, t] : g.parameters) list.push_back({zeros(t.shape(), t.dtype(), t.device()), zeros(t.shape(), t.dtype(), t.device())});
+    for (const auto& [name, t] : g.parameters)
+      list.push_back(
+          {zeros(t.shape(), t.dtype(), t.device()), zeros(t.shape(), t.dtype(), t.device())});
   }
 }
 
@@ -23,7 +26,8 @@ void AdamW::step(double lr, const Tensor& gradient_scale) {
       if (!t.grad().defined()) continue;
       const Moments& m = moments_[g][i];
       ops::AdamWUpdate::into(t, m.exp_avg, m.exp_avg_sq, t.grad(), gradient_scale,
-                             {lr * group.lr_scale, options_.beta1, options_.beta2, options_.eps, group.weight_decay, steps_});
+                             {lr * group.lr_scale, options_.beta1, options_.beta2, options_.eps,
+                              group.weight_decay, steps_});
     }
   }
 }

@@ -3,9 +3,8 @@
 
 namespace tally::optim {
 
-/// AdamW: Adam with weight decay outside of the adaptive scaling. The update itself, with its cost, is
-/// core/ops/adamw_update.h.
-/// Loshchilov & Hutter 2019, arXiv:1711.05101; lecture claims L79-L81.
+/// AdamW: Adam with weight decay outside of the adaptive scaling. The update itself, with its cost,
+/// is core/ops/adamw_update.h. Loshchilov & Hutter 2019, arXiv:1711.05101; lecture claims L79-L81.
 class AdamW final : public Optimizer {
  public:
   struct Options {

@@ -17,7 +17,8 @@ bool decays(const std::string& name, const Tensor& t) {
 
 std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay) {
   ParameterGroup with{"decay", {}, weight_decay, 1}, without{"no decay", {}, 0, 1};
-  for (auto& [name, t] : model.named_parameters()) (decays(name, t) ? with : without).parameters.emplace_back(name, t);
+  for (auto& [name, t] : model.named_parameters())
+    (decays(name, t) ? with : without).parameters.emplace_back(name, t);
   return {with, without};
 }
 
@@ -30,7 +31,8 @@ std::string describe(const std::vector<ParameterGroup>& groups) {
       n += t.numel();
       names += (names.empty() ? "" : ", ") + name;
     }
-    text += g.name + " (weight decay " + to_text(g.weight_decay) + ", " + to_text(n) + " numbers): " + names + "\n";
+    text += g.name + " (weight decay " + to_text(g.weight_decay) + ", " + to_text(n) +
+            " numbers): " + names + "\n";
   }
   return text;
 }
@@ -63,7 +65,8 @@ GradientList gradients_of(const std::vector<ParameterGroup>& groups) {
 ClippedNorm clip_factor(const std::vector<ParameterGroup>& groups, double max_norm) {
   const PhaseScope phase(Phase::optimizer);
   const ModuleScope scope("clip");
-  const auto [factor, norm] = ops::clip_global_norm(gradients_of(groups).tensors, max_norm > 0 ? max_norm : INFINITY);
+  const auto [factor, norm] =
+      ops::clip_global_norm(gradients_of(groups).tensors, max_norm > 0 ? max_norm : INFINITY);
   return {norm, factor};
 }
 

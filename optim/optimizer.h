@@ -22,7 +22,8 @@ std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay)
 /// One line a group: its name, decay and the parameters in it.
 std::string describe(const std::vector<ParameterGroup>& groups);
 
-/// Changes parameters by their gradients. Every update is a call with a cost, so the ledger lists it.
+/// Changes parameters by their gradients. Every update is a call with a cost, so the ledger lists
+/// it.
 class Optimizer {
  public:
   explicit Optimizer(std::vector<ParameterGroup> groups) : groups_(std::move(groups)) {}
@@ -30,12 +31,12 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// One update with learning rate `lr`. `gradient_scale`, one f32 or f64 element on the parameters'
-  /// device or undefined, multiplies every gradient: the clip factor. Parameters without a gradient
-  /// are left alone.
+  /// One update with learning rate `lr`. `gradient_scale`, one f32 or f64 element on the
+  /// parameters' device or undefined, multiplies every gradient: the clip factor. Parameters
+  /// without a gradient are left alone.
   virtual void step(double lr, const Tensor& gradient_scale = {}) = 0;
-  /// The state by name ("exp_avg.blocks.0..."), for save and resume: what is written there is used by
-  /// the next step.
+  /// The state by name ("exp_avg.blocks.0..."), for save and resume: what is written there is used
+  /// by the next step.
   virtual std::vector<std::pair<std::string, Tensor>> state() = 0;
 
   /// Updates done so far; bias corrections follow it.
@@ -49,8 +50,8 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-/// Global norm of all gradients and the factor that brings it down to `max_norm` (0: leave it), both as
-/// device scalars. Nothing is copied to the host, so it is recorded on meta too.
+/// Global norm of all gradients and the factor that brings it down to `max_norm` (0: leave it),
+/// both as device scalars. Nothing is copied to the host, so it is recorded on meta too.
 struct ClippedNorm {
   Tensor norm, factor;  // one element each
 };

@@ -40,7 +40,8 @@ Tensor random_ids(int64_t b, int64_t t, int64_t vocab, uint64_t stream, Device d
 
 }  // namespace
 
-TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, greedy text", "[model]") {
+TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, greedy text",
+          "[model]") {
   for (const char* name : {"gpt2", "llama1"}) {
     const std::string folder = std::string(TALLY_TEST_DATA) + "/models/" + name;
     for (Device device : {kReference, kCPU}) {
@@ -48,7 +49,8 @@ TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, gr
         const auto results = cli::verify_model(folder, dtype, device);
         CHECK(results.size() >= (dtype == DType::bf16 ? 2u : 10u));
         for (const auto& r : results) {
-          INFO(name << " on " << to_text(device) << " in " << to_text(dtype) << ": " << r.what << " error " << r.error << ", bound " << r.bound);
+          INFO(name << " on " << to_text(device) << " in " << to_text(dtype) << ": " << r.what
+                    << " error " << r.error << ", bound " << r.bound);
           CHECK(r.ok());
         }
       }
@@ -56,7 +58,8 @@ TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, gr
   }
 }
 
-TEST_CASE("model: parameters are those that the configuration describes, for every preset", "[model]") {
+TEST_CASE("model: parameters are those that the configuration describes, for every preset",
+          "[model]") {
   for (const Preset& p : presets()) {
     RunConfig c = p.config;
     c.resolve_and_check(p.name);
@@ -75,7 +78,8 @@ TEST_CASE("model: parameters are those that the configuration describes, for eve
 
 TEST_CASE("model: decoding with the cache equals the full pass at every position", "[model]") {
   const auto grouped = [](ModelConfig& c) { c.heads = 4, c.kv_heads = 2; };
-  for (const RunConfig& c : {preset("gpt-smoke"), preset("llama-smoke"), preset("llama-smoke", grouped)}) {
+  for (const RunConfig& c :
+       {preset("gpt-smoke"), preset("llama-smoke"), preset("llama-smoke", grouped)}) {
     const auto model = made(c.model);
     const int64_t t = 12;
     const Tensor ids = random_ids(2, t, c.model.vocab, 1);
@@ -86,7 +90,8 @@ TEST_CASE("model: decoding with the cache equals the full pass at every position
       for (int64_t b = 0; b < 2; ++b) {
         for (int64_t v = 0; v < c.model.vocab; ++v) {
           const float want = full_pass[static_cast<size_t>((b * t + at) * c.model.vocab + v)];
-          CHECK(got[static_cast<size_t>(b * c.model.vocab + v)] == Approx(want).epsilon(1e-4).margin(1e-5));
+          CHECK(got[static_cast<size_t>(b * c.model.vocab + v)] ==
+                Approx(want).epsilon(1e-4).margin(1e-5));
         }
       }
     };
@@ -96,7 +101,8 @@ TEST_CASE("model: decoding with the cache equals the full pass at every position
       check_position(model->next_logits(copy(ids.narrow(1, at, 1)), cache), at);
       CHECK(cache.length() == at + 1);
     }
-    CHECK_THROWS_WITH(model->next_logits(copy(ids.narrow(1, 0, 1)), cache), Catch::Contains("do not fit"));
+    CHECK_THROWS_WITH(model->next_logits(copy(ids.narrow(1, 0, 1)), cache),
+                      Catch::Contains("do not fit"));
   }
 }
 
@@ -105,22 +111,28 @@ TEST_CASE("model: a tied head is one tensor with one gradient", "[model]") {
   REQUIRE(c.model.tied_head);
   const auto model = made(c.model);
   int64_t tables = 0;
-  for (const auto& [name, t] : model->named_parameters()) tables += t.shape() == Shape{c.model.vocab, c.model.d_model};
+  for (const auto& [name, t] : model->named_parameters())
+    tables += t.shape() == Shape{c.model.vocab, c.model.d_model};
   CHECK(tables == 1);
 }
 
 TEST_CASE("model: ids, lengths and targets that do not fit are refused", "[model][error]") {
   const RunConfig c = preset("llama-smoke");
   const auto model = made(c.model);
-  CHECK_THROWS_WITH(model->logits(from_host<int64_t>({1, 256}, {1, 2}, kCPU)), Catch::Contains("position 1") && Catch::Contains("256"));
+  CHECK_THROWS_WITH(model->logits(from_host<int64_t>({1, 256}, {1, 2}, kCPU)),
+                    Catch::Contains("position 1") && Catch::Contains("256"));
   CHECK_THROWS_WITH(model->logits(random_ids(1, 65, 256, 1)), Catch::Contains("context holds 64"));
-  CHECK_THROWS_WITH(model->loss(random_ids(1, 2, 256, 1), from_host<int64_t>({3, -5}, {1, 2}, kCPU)), Catch::Contains("-5"));
+  CHECK_THROWS_WITH(
+      model->loss(random_ids(1, 2, 256, 1), from_host<int64_t>({3, -5}, {1, 2}, kCPU)),
+      Catch::Contains("-5"));
 }
 
 TEST_CASE("model: the ledger and the peak on meta are those of the real step", "[model][memory]") {
   for (const char* name : {"gpt-smoke", "llama-smoke"}) {
     for (Device device : {kReference, kCPU}) {
-      const RunConfig c = preset(name, [](ModelConfig& m) { m.residual_dropout = m.attention_dropout = m.embedding_dropout = 0.1; });
+      const RunConfig c = preset(name, [](ModelConfig& m) {
+        m.residual_dropout = m.attention_dropout = m.embedding_dropout = 0.1;
+      });
       std::string text[2];
       size_t peak[2];
       int k = 0;
@@ -144,7 +156,8 @@ TEST_CASE("model: the ledger and the peak on meta are those of the real step", "
   }
 }
 
-TEST_CASE("generate: greedy text is the same with any prompt split, and ends where it should", "[model]") {
+TEST_CASE("generate: greedy text is the same with any prompt split, and ends where it should",
+          "[model]") {
   const RunConfig c = preset("llama-smoke");
   const auto model = made(c.model);
   const Tokenizer bytes = Tokenizer::bytes();
@@ -165,8 +178,11 @@ TEST_CASE("generate: greedy text is the same with any prompt split, and ends whe
   const auto stats = generate_ids(*model, prompt, o, {}, [&](int64_t) { return ++count, true; });
   CHECK(stats.why == "context");
   CHECK(count == c.model.context - 5 + 1);
-  CHECK_THROWS_WITH(generate_text(*model, bytes, "", o, [](std::string_view) {}), Catch::Contains("prompt is empty"));
-  CHECK_THROWS_WITH(generate_ids(*model, std::vector<int64_t>(65, 1), o, {}, [](int64_t) { return true; }), Catch::Contains("context holds 64"));
+  CHECK_THROWS_WITH(generate_text(*model, bytes, "", o, [](std::string_view) {}),
+                    Catch::Contains("prompt is empty"));
+  CHECK_THROWS_WITH(
+      generate_ids(*model, std::vector<int64_t>(65, 1), o, {}, [](int64_t) { return true; }),
+      Catch::Contains("context holds 64"));
 }
 
 TEST_CASE("account: llama-3-8b has the published figures", "[model]") {

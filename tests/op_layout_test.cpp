@@ -101,7 +101,7 @@ Tensor expanded(const Tensor& t, int axis) {
   return same_numbers(t, filled(resized(t.shape(), axis, 1), t).expand(t.shape()));
 }
 
-bool is_layer(const Sample& s) {  // the part of it that refuses then gives its own name
+bool is_layer(const Sample& s) {    // the part of it that refuses then gives its own name
   if (s.op == "clip") return true;  // a sample of several calls
   static const std::set<std::string> ops = [] {
     std::set<std::string> names;

@@ -22,22 +22,27 @@ Tensor vector_of(std::initializer_list<float> values) {
   return t.requires_grad_();
 }
 
-std::vector<ParameterGroup> one_group(std::initializer_list<std::pair<std::string, Tensor>> parameters, double decay) {
+std::vector<ParameterGroup> one_group(
+    std::initializer_list<std::pair<std::string, Tensor>> parameters, double decay) {
   return {{"all", parameters, decay, 1}};
 }
 
-void set_gradient(Tensor& t, float value) { t.set_grad(full(t.shape(), value, t.dtype(), t.device())); }
+void set_gradient(Tensor& t, float value) {
+  t.set_grad(full(t.shape(), value, t.dtype(), t.device()));
+}
 
 }  // namespace
 
 TEST_CASE("schedule: warm-up over t / warmup, then a cosine to the floor", "[optim]") {
   const WarmupCosine s{1, 0.1, 4, 10};
-  const double want[] = {0, 0.25, 0.5, 0.75, 1, 0.939711, 0.775, 0.55, 0.325, 0.160289, 0.1, 0.1, 0.1};
+  const double want[] = {0,    0.25,  0.5,      0.75, 1,   0.939711, 0.775,
+                         0.55, 0.325, 0.160289, 0.1,  0.1, 0.1};
   for (int t = 0; t <= 12; ++t) CHECK(s.at(t) == Approx(want[t]).margin(1e-6));
 }
 
 TEST_CASE("schedule: empty phases divide by nothing", "[optim]") {
-  for (const WarmupCosine& s : {WarmupCosine{1, 0.1, 0, 10}, WarmupCosine{1, 0.1, 10, 10}, WarmupCosine{1, 0.1, 0, 0}, WarmupCosine{1, 0.1, 20, 10}}) {
+  for (const WarmupCosine& s : {WarmupCosine{1, 0.1, 0, 10}, WarmupCosine{1, 0.1, 10, 10},
+                                WarmupCosine{1, 0.1, 0, 0}, WarmupCosine{1, 0.1, 20, 10}}) {
     for (int t = 0; t < 30; ++t) {
       CHECK(std::isfinite(s.at(t)));
       CHECK(s.at(t) >= 0);
@@ -53,12 +58,15 @@ TEST_CASE("adamw: the worked example, with and without a break after step 2", "[
   const double want[] = {0.890000001, 0.9174373958, 0.9219853364, 0.9241525534};
   for (bool broken : {false, true}) {
     Tensor w = from_host<double>({1.0}, {1}, kCPU).requires_grad_();
-    auto optimizer = std::make_unique<AdamW>(one_group({{"w", w}}, 0.1), AdamW::Options{0.9, 0.95, 1e-8});
+    auto optimizer =
+        std::make_unique<AdamW>(one_group({{"w", w}}, 0.1), AdamW::Options{0.9, 0.95, 1e-8});
     for (int t = 0; t < 4; ++t) {
       if (broken && t == 2) {  // state goes to a new optimizer as a checkpoint would carry it
-        auto resumed = std::make_unique<AdamW>(one_group({{"w", w}}, 0.1), AdamW::Options{0.9, 0.95, 1e-8});
+        auto resumed =
+            std::make_unique<AdamW>(one_group({{"w", w}}, 0.1), AdamW::Options{0.9, 0.95, 1e-8});
         const auto from = optimizer->state(), to = resumed->state();
-        for (size_t i = 0; i < from.size(); ++i) to[i].second.host<double>()[0] = from[i].second.host<double>()[0];
+        for (size_t i = 0; i < from.size(); ++i)
+          to[i].second.host<double>()[0] = from[i].second.host<double>()[0];
         resumed->set_steps(optimizer->steps());
         optimizer = std::move(resumed);
       }
@@ -72,7 +80,8 @@ TEST_CASE("adamw: the worked example, with and without a break after step 2", "[
   }
 }
 
-TEST_CASE("adamw: with zero gradients matrices shrink by 1 - lr decay and all else keeps its bits", "[optim]") {
+TEST_CASE("adamw: with zero gradients matrices shrink by 1 - lr decay and all else keeps its bits",
+          "[optim]") {
   RunConfig config = find_preset("gpt-smoke").config;
   config.resolve_and_check("gpt-smoke");
   const auto model = build_model(config.model, DType::f32, kCPU);
@@ -106,7 +115,8 @@ TEST_CASE("adamw: with zero gradients matrices shrink by 1 - lr decay and all el
 }
 
 TEST_CASE("clip: the global norm survives numbers whose squares overflow", "[optim]") {
-  for (const auto& [count, value, want] : {std::tuple<int64_t, float, double>{100, 1e20f, 0.1}, {128, 1e19f, 0.0883883476}}) {
+  for (const auto& [count, value, want] :
+       {std::tuple<int64_t, float, double>{100, 1e20f, 0.1}, {128, 1e19f, 0.0883883476}}) {
     Tensor t = zeros({count}, DType::f32, kCPU);
     t.requires_grad_();
     set_gradient(t, value);

@@ -54,9 +54,11 @@ TEST_CASE("sampling: top_k and min_p drop what is unlikely", "[sampling]") {
   check_close(sampling_probabilities(logits, o), {0.5263, 0.3158, 0.1579, 0});
 }
 
-TEST_CASE("sampling: small temperatures are the best token, an infinite one is uniform", "[sampling]") {
+TEST_CASE("sampling: small temperatures are the best token, an infinite one is uniform",
+          "[sampling]") {
   const std::vector<float> logits = {1, 2, 3};
-  for (double t : {0.0, 1e-4, 1e-45}) check_close(sampling_probabilities(logits, temperature(t)), {0, 0, 1});
+  for (double t : {0.0, 1e-4, 1e-45})
+    check_close(sampling_probabilities(logits, temperature(t)), {0, 0, 1});
   check_close(sampling_probabilities(logits, temperature(INFINITY)), {1 / 3.0, 1 / 3.0, 1 / 3.0});
   const std::vector<float> tie = {7, 7, 1};
   check_close(sampling_probabilities(tie, temperature(0)), {1, 0, 0});
@@ -66,9 +68,13 @@ TEST_CASE("sampling: small temperatures are the best token, an infinite one is u
 
 TEST_CASE("sampling: refuses options and logits that mean nothing", "[sampling][error]") {
   const std::vector<float> logits = {1, 2, 3};
-  for (double p : {-0.1, 1.1, std::nan("")}) CHECK_THROWS_WITH(sampling_probabilities(logits, top_p(p)), Catch::Contains("top_p must lie in 0..1"));
-  CHECK_THROWS_WITH(sampling_probabilities(logits, temperature(-1)), Catch::Contains("temperature must be 0 or more"));
-  CHECK_THROWS_WITH(sampling_probabilities(logits, temperature(std::nan(""))), Catch::Contains("temperature"));
+  for (double p : {-0.1, 1.1, std::nan("")})
+    CHECK_THROWS_WITH(sampling_probabilities(logits, top_p(p)),
+                      Catch::Contains("top_p must lie in 0..1"));
+  CHECK_THROWS_WITH(sampling_probabilities(logits, temperature(-1)),
+                    Catch::Contains("temperature must be 0 or more"));
+  CHECK_THROWS_WITH(sampling_probabilities(logits, temperature(std::nan(""))),
+                    Catch::Contains("temperature"));
   const std::vector<float> nan = {1, NAN}, none = {-INFINITY, -INFINITY};
   CHECK_THROWS_WITH(sampling_probabilities(nan, {}), Catch::Contains("logit 1 is NaN"));
   CHECK_THROWS_WITH(sampling_probabilities(none, {}), Catch::Contains("every logit is -inf"));
@@ -78,7 +84,8 @@ TEST_CASE("sampling: refuses options and logits that mean nothing", "[sampling][
 TEST_CASE("sampling: a uniform number picks tokens in proportion", "[sampling]") {
   const auto logits = logits_of({0.5, 0.3, 0.15, 0.05});
   std::vector<int> count(4, 0);
-  for (int i = 0; i < 1000; ++i) ++count[static_cast<size_t>(sample_token(logits, {}, (i + 0.5) / 1000))];
+  for (int i = 0; i < 1000; ++i)
+    ++count[static_cast<size_t>(sample_token(logits, {}, (i + 0.5) / 1000))];
   CHECK(count == std::vector<int>{500, 300, 150, 50});
   CHECK(sample_token(logits, {}, 0.9999999999999999) == 3);
 }

@@ -20,7 +20,10 @@ struct Registered {
 
 /// A folder of its own that goes away.
 struct Scratch {
-  Scratch() : path((fs::temp_directory_path() / ("tally_training_" + std::to_string(::getpid()) + "_" + std::to_string(++count))).string()) {}
+  Scratch()
+      : path((fs::temp_directory_path() /
+              ("tally_training_" + std::to_string(::getpid()) + "_" + std::to_string(++count)))
+                 .string()) {}
   ~Scratch() { fs::remove_all(path); }
   std::string path;
   static inline int count = 0;
@@ -28,7 +31,9 @@ struct Scratch {
 
 std::string some_text() {
   std::string text;
-  for (int i = 0; i < 400; ++i) text += "verse " + std::to_string(i * i % 97) + " of the " + std::to_string(i) + "th chapter\n" + (i % 5 == 4 ? "\n" : "");
+  for (int i = 0; i < 400; ++i)
+    text += "verse " + std::to_string(i * i % 97) + " of the " + std::to_string(i) +
+            "th chapter\n" + (i % 5 == 4 ? "\n" : "");
   return text;
 }
 
@@ -51,7 +56,8 @@ struct Made {
     std::ofstream(folder.path + "/text.txt") << some_text();
     DataOptions o;
     o.text.val_fraction = 0.1;
-    trainer = std::make_unique<Trainer>(c, open_data(folder.path + "/text.txt", tokenizer, o), tokenizer.byte_lengths(), DType::f32, kCPU);
+    trainer = std::make_unique<Trainer>(c, open_data(folder.path + "/text.txt", tokenizer, o),
+                                        tokenizer.byte_lengths(), DType::f32, kCPU);
   }
   Scratch folder;
   Tokenizer tokenizer;
@@ -72,7 +78,8 @@ std::vector<std::vector<float>> weights(Trainer& t) {
 
 }  // namespace
 
-TEST_CASE("training: a run that is broken off goes on bit for bit, at one break and at two", "[training]") {
+TEST_CASE("training: a run that is broken off goes on bit for bit, at one break and at two",
+          "[training]") {
   for (int64_t accumulation : {1, 3}) {
     const RunConfig c = small(accumulation);
     Made whole(c);
@@ -84,7 +91,11 @@ TEST_CASE("training: a run that is broken off goes on bit for bit, at one break 
       std::ofstream(run.file("config.json")) << "{}";
       std::vector<double> got;
       bool first = true;
-      for (int64_t until : [&] { auto b = breaks; b.push_back(12); return b; }()) {
+      for (int64_t until : [&] {
+             auto b = breaks;
+             b.push_back(12);
+             return b;
+           }()) {
         Made part(c);
         if (!first) part.trainer->resume(run, {{"data", "x"}});
         first = false;
@@ -112,7 +123,8 @@ TEST_CASE("training: the same bits for 1, 2, 3 and 4 threads", "[training][threa
 
 TEST_CASE("training: micro-batches give the mean over all tokens", "[training]") {
   RunConfig one = small(1), four = small(4);
-  one.model.residual_dropout = one.model.attention_dropout = four.model.residual_dropout = four.model.attention_dropout = 0;
+  one.model.residual_dropout = one.model.attention_dropout = four.model.residual_dropout =
+      four.model.attention_dropout = 0;
   one.train.batch = 8;
   four.train.batch = 2;
   Made a(one), b(four);
@@ -130,26 +142,34 @@ TEST_CASE("training: a NaN stops before the update and is named", "[training][er
     if (name == "blocks.0.mlp.down.weight") t.host<float>()[3] = NAN;
   }
   const auto before = weights(*m.trainer);
-  CHECK_THROWS_WITH(m.trainer->step(), Catch::Contains("step 3") && Catch::Contains("first bad weight is blocks.0.mlp.down.weight"));
+  CHECK_THROWS_WITH(
+      m.trainer->step(),
+      Catch::Contains("step 3") && Catch::Contains("first bad weight is blocks.0.mlp.down.weight"));
   const auto after = weights(*m.trainer);
-  for (size_t i = 0; i < before.size(); ++i) CHECK(std::memcmp(before[i].data(), after[i].data(), before[i].size() * sizeof(float)) == 0);
+  for (size_t i = 0; i < before.size(); ++i)
+    CHECK(std::memcmp(before[i].data(), after[i].data(), before[i].size() * sizeof(float)) == 0);
   CHECK(m.trainer->steps_done() == 2);
 }
 
-TEST_CASE("training: resuming with other data or another model is refused by name", "[training][error]") {
+TEST_CASE("training: resuming with other data or another model is refused by name",
+          "[training][error]") {
   Scratch run_folder;
   RunDirectory run = RunDirectory::create(run_folder.path);
   std::ofstream(run.file("config.json")) << "{}";
   Made m(small());
   m.trainer->save(run, {{"training data", "one"}});
-  CHECK_THROWS_WITH(m.trainer->resume(run, {{"training data", "two"}}), Catch::Contains("another training data"));
+  CHECK_THROWS_WITH(m.trainer->resume(run, {{"training data", "two"}}),
+                    Catch::Contains("another training data"));
   RunConfig other = small();
   other.model.d_ff = 64;
   Made n(other);
-  CHECK_THROWS_WITH(n.trainer->resume(run, {{"training data", "one"}}), Catch::Contains("stored as"));
+  CHECK_THROWS_WITH(n.trainer->resume(run, {{"training data", "one"}}),
+                    Catch::Contains("stored as"));
 }
 
-TEST_CASE("run directory: keeps the newest two, clears what a killed save left, refuses a used folder", "[training]") {
+TEST_CASE(
+    "run directory: keeps the newest two, clears what a killed save left, refuses a used folder",
+    "[training]") {
   Scratch run_folder;
   RunDirectory run = RunDirectory::create(run_folder.path);
   std::ofstream(run.file("config.json")) << "{}";
@@ -164,7 +184,8 @@ TEST_CASE("run directory: keeps the newest two, clears what a killed save left, 
   CHECK(fs::exists(run.file("checkpoints/step-2")));
   CHECK_FALSE(fs::exists(run.file("checkpoints/unfinished")));
   CHECK_THROWS_WITH(RunDirectory::create(run_folder.path), Catch::Contains("holds a run already"));
-  CHECK_THROWS_WITH(RunDirectory::open(run_folder.path + "/nothing"), Catch::Contains("no such run directory"));
+  CHECK_THROWS_WITH(RunDirectory::open(run_folder.path + "/nothing"),
+                    Catch::Contains("no such run directory"));
 }
 
 TEST_CASE("run directory: metrics after the checkpoint are dropped on resume", "[training]") {

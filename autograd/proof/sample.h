@@ -57,7 +57,7 @@ struct Sample {
   std::function<Explicit(const Tensors&)> by_hand;  // without one; null: the op has no backward
   Function composition;  // what a fused op must equal, through the tape; null: not fused
   bool smooth = true;    // false at kinks, in saturation, at extremes: proven by the adjoint alone
-  bool narrow = true;  // false: the op refuses bf16 and f16
+  bool narrow = true;    // false: the op refuses bf16 and f16
   bool bounded_cost = false;  // work depends on values: declared is a bound, counted may be less
 
   Sample&& not_smooth() && {

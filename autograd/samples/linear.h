@@ -8,7 +8,8 @@ inline std::vector<Sample> linear() {
   using O = ops::Linear;
   return {
       sample<O>("4 x 5 to 3 with bias", {}, {normal({4, 5}, 1), normal({3, 5}, 2), normal({3}, 3)}),
-      sample<O>("batch of 2 x 3 rows, no bias", {}, {normal({2, 3, 4}, 4), normal({6, 4}, 5), absent()}),
+      sample<O>("batch of 2 x 3 rows, no bias", {},
+                {normal({2, 3, 4}, 4), normal({6, 4}, 5), absent()}),
       sample<O>("one row", {}, {normal({9}, 6), normal({2, 9}, 7), normal({2}, 8)}),
       sample<O>("odd sizes", {}, {normal({17, 33}, 9), normal({19, 33}, 10), normal({19}, 11)}),
       sample<O>("no rows", {}, {normal({0, 4}, 12), normal({3, 4}, 13), normal({3}, 14)}),

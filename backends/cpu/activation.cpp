@@ -10,14 +10,29 @@ namespace {
 /// The vector code of a function, where there is some.
 bool unit_of(ops::ActivationKind kind, Unit& unit) {
   switch (kind) {
-    case ops::ActivationKind::identity: unit = Unit::identity; return true;
-    case ops::ActivationKind::relu: unit = Unit::relu; return true;
-    case ops::ActivationKind::squared_relu: unit = Unit::squared_relu; return true;
-    case ops::ActivationKind::gelu: unit = Unit::gelu; return true;
-    case ops::ActivationKind::gelu_tanh: unit = Unit::gelu_tanh; return true;
-    case ops::ActivationKind::silu: unit = Unit::silu; return true;
-    case ops::ActivationKind::sigmoid: unit = Unit::sigmoid; return true;
-    default: return false;
+    case ops::ActivationKind::identity:
+      unit = Unit::identity;
+      return true;
+    case ops::ActivationKind::relu:
+      unit = Unit::relu;
+      return true;
+    case ops::ActivationKind::squared_relu:
+      unit = Unit::squared_relu;
+      return true;
+    case ops::ActivationKind::gelu:
+      unit = Unit::gelu;
+      return true;
+    case ops::ActivationKind::gelu_tanh:
+      unit = Unit::gelu_tanh;
+      return true;
+    case ops::ActivationKind::silu:
+      unit = Unit::silu;
+      return true;
+    case ops::ActivationKind::sigmoid:
+      unit = Unit::sigmoid;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -33,14 +48,18 @@ void each_row(const View& v, F f) {
 void activation_forward(const ops::Activation::Forward& c) {
   Unit unit;
   if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
-  each_row(c.x, [&](int64_t i) { isa().activation_forward(unit, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i), c.y.accumulate); });
+  each_row(c.x, [&](int64_t i) {
+    isa().activation_forward(unit, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i),
+                             c.y.accumulate);
+  });
 }
 
 void activation_backward(const ops::Activation::Backward& c) {
   Unit unit;
   if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.x, [&](int64_t i) {
-    isa().activation_backward(unit, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i), c.dx.row<float>(i), c.dx.accumulate);
+    isa().activation_backward(unit, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i),
+                              c.dx.row<float>(i), c.dx.accumulate);
   });
 }
 
@@ -48,7 +67,8 @@ void gate_forward(const ops::Gate::Forward& c) {
   Unit unit;
   if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.y, [&](int64_t i) {
-    isa().gate_forward(unit, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i), c.y.accumulate);
+    isa().gate_forward(unit, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i),
+                       c.y.accumulate);
   });
 }
 
@@ -56,8 +76,10 @@ void gate_backward(const ops::Gate::Backward& c) {
   Unit unit;
   if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
   each_row(c.dy, [&](int64_t i) {
-    isa().gate_backward(unit, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i), c.b.row<float>(i), c.da.defined() ? c.da.row<float>(i) : nullptr,
-                        c.db.defined() ? c.db.row<float>(i) : nullptr, c.da.accumulate, c.db.accumulate);
+    isa().gate_backward(unit, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i), c.b.row<float>(i),
+                        c.da.defined() ? c.da.row<float>(i) : nullptr,
+                        c.db.defined() ? c.db.row<float>(i) : nullptr, c.da.accumulate,
+                        c.db.accumulate);
   });
 }
 

@@ -29,15 +29,19 @@ bool is_suffix(const View& b, const View& y) {
 
 void add_forward(const ops::Add::Forward& c) {
   const int64_t n = c.y.numel(), period = c.b.numel();
-  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y)) return plain_loops<float>(c);
+  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y))
+    return plain_loops<float>(c);
   if (n == 0) return;
   const float *a = c.a.pointer<float>(), *b = c.b.pointer<float>();
   float* y = c.y.pointer<float>();
   if (period == n) {
-    return parallel_for(n, kPiece, [&](int64_t i, int64_t end) { isa().add(end - i, a + i, b + i, y + i, c.y.accumulate); });
+    return parallel_for(n, kPiece, [&](int64_t i, int64_t end) {
+      isa().add(end - i, a + i, b + i, y + i, c.y.accumulate);
+    });
   }
   parallel_for(n / period, std::max<int64_t>(1, kPiece / period), [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) isa().add(period, a + r * period, b, y + r * period, c.y.accumulate);
+    for (int64_t r = first; r < last; ++r)
+      isa().add(period, a + r * period, b, y + r * period, c.y.accumulate);
   });
 }
 
@@ -45,26 +49,34 @@ void accumulate(const ops::Accumulate::Call& c) {
   if (!c.x.is_dense() || !c.sum.is_dense()) return plain_loops<float>(c);
   const float* x = c.x.pointer<float>();
   float* sum = c.sum.pointer<float>();
-  parallel_for(c.x.numel(), kPiece, [&](int64_t i, int64_t end) { isa().add(end - i, x + i, sum + i, sum + i, false); });
+  parallel_for(c.x.numel(), kPiece,
+               [&](int64_t i, int64_t end) { isa().add(end - i, x + i, sum + i, sum + i, false); });
 }
 
 void copy(const ops::Copy::Call& c) {
-  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows()) return plain_loops<float>(c);
+  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows())
+    return plain_loops<float>(c);
   const size_t bytes = static_cast<size_t>(c.x.cols()) * sizeof(float);
-  parallel_for(c.x.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(c.x.cols(), 1)), [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) std::memcpy(c.y.row<float>(r), c.x.row<float>(r), bytes);
-  });
+  parallel_for(c.x.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(c.x.cols(), 1)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t r = first; r < last; ++r)
+                   std::memcpy(c.y.row<float>(r), c.x.row<float>(r), bytes);
+               });
 }
 
-int64_t id_at(const In& ids, int64_t n) { return ids.pointer<int64_t>()[n / ids.cols() * ids.row_stride + n % ids.cols()]; }
+int64_t id_at(const In& ids, int64_t n) {
+  return ids.pointer<int64_t>()[n / ids.cols() * ids.row_stride + n % ids.cols()];
+}
 
 void embedding_forward(const ops::Embedding::Forward& c) {
   const int64_t d = c.w.cols();
-  parallel_for(c.ids.numel(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)), [&](int64_t first, int64_t last) {
-    for (int64_t n = first; n < last; ++n) {
-      isa().scale(d, static_cast<float>(c.scale), c.w.row<float>(id_at(c.ids, n)), c.y.row<float>(n), c.y.accumulate);
-    }
-  });
+  parallel_for(c.ids.numel(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t n = first; n < last; ++n) {
+                   isa().scale(d, static_cast<float>(c.scale), c.w.row<float>(id_at(c.ids, n)),
+                               c.y.row<float>(n), c.y.accumulate);
+                 }
+               });
 }
 
 // The lists of who asked for which row are made on one thread; then the rows of dw are shared out,
@@ -74,13 +86,16 @@ void embedding_backward(const ops::Embedding::Backward& c) {
   int64_t* next = first + c.dw.rows();
   c.link(first, next, [&](int64_t n) { return id_at(c.ids, n); });
   const int64_t d = c.dw.cols();
-  parallel_for(c.dw.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      float* row = c.dw.row<float>(v);
-      if (!c.dw.accumulate) std::memset(row, 0, static_cast<size_t>(d) * sizeof(float));
-      for (int64_t n = first[v]; n >= 0; n = next[n]) isa().scale(d, static_cast<float>(c.scale), c.dy.row<float>(n), row, true);
-    }
-  });
+  parallel_for(c.dw.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t v = begin; v < end; ++v) {
+                   float* row = c.dw.row<float>(v);
+                   if (!c.dw.accumulate)
+                     std::memset(row, 0, static_cast<size_t>(d) * sizeof(float));
+                   for (int64_t n = first[v]; n >= 0; n = next[n])
+                     isa().scale(d, static_cast<float>(c.scale), c.dy.row<float>(n), row, true);
+                 }
+               });
 }
 
 }  // namespace

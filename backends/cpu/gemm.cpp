@@ -66,7 +66,9 @@ class PackedProduct {
       : g_(g), kernels_(kernels_of<T>(table)), depth_(gemm_depth(g.k)) {}
 
   void run() {
-    if (g_.m <= kFewRows)
+    if (g_.trans_b && g_.m <= kernels_.thin_rows && g_.m * g_.k <= kArenaB)
+      run_thin();
+    else if (g_.m <= kFewRows)
       run_few_rows();
     else if (g_.k == depth_)
       run_flat();

@@ -5,8 +5,8 @@
 #include "backends/cpu/gemm_args.h"
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
-#include "backends/cpu/rope_args.h"
 #include "backends/cpu/optimizer_args.h"
+#include "backends/cpu/rope_args.h"
 
 namespace tally::cpu {
 

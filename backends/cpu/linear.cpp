@@ -1,8 +1,8 @@
+#include "core/ops/linear.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/plain_loops.h"
-#include "core/ops/linear.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
@@ -11,7 +11,8 @@ namespace {
 // Sums over the rows, in their order; columns are shared out.
 void column_sums(const In& x, const Out& out, float) {
   parallel_for(x.cols(), 64, [&](int64_t begin, int64_t end) {
-    isa().column_sums(x.rows(), end - begin, x.pointer<float>() + begin, x.row_stride, out.pointer<float>() + begin, out.accumulate);
+    isa().column_sums(x.rows(), end - begin, x.pointer<float>() + begin, x.row_stride,
+                      out.pointer<float>() + begin, out.accumulate);
   });
 }
 void column_sums(const In& x, const Out& out, double) {
@@ -41,15 +42,17 @@ void linear_forward(const ops::Linear::Forward& c) {
 
 template <class T>
 void linear_backward(const ops::Linear::Backward& c) {
-  if (!fits_gemm(c.dy) || !fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.dx) || !fits_gemm(c.dw)) return plain_loops<T>(c);
+  if (!fits_gemm(c.dy) || !fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.dx) ||
+      !fits_gemm(c.dw))
+    return plain_loops<T>(c);
   const int64_t rows = c.dy.rows(), out = c.w.rows(), in = c.w.cols();
   if (c.dx.defined()) {
-    gemm(false, false, rows, in, out, c.dy.pointer<T>(), leading(c.dy), c.w.pointer<T>(), leading(c.w), c.dx.accumulate ? T(1) : T(0),
-         c.dx.pointer<T>(), leading(c.dx));
+    gemm(false, false, rows, in, out, c.dy.pointer<T>(), leading(c.dy), c.w.pointer<T>(),
+         leading(c.w), c.dx.accumulate ? T(1) : T(0), c.dx.pointer<T>(), leading(c.dx));
   }
   if (c.dw.defined()) {
-    gemm(true, false, out, in, rows, c.dy.pointer<T>(), leading(c.dy), c.x.pointer<T>(), leading(c.x), c.dw.accumulate ? T(1) : T(0),
-         c.dw.pointer<T>(), leading(c.dw));
+    gemm(true, false, out, in, rows, c.dy.pointer<T>(), leading(c.dy), c.x.pointer<T>(),
+         leading(c.x), c.dw.accumulate ? T(1) : T(0), c.dw.pointer<T>(), leading(c.dw));
   }
   if (c.db.defined()) column_sums(c.dy, c.db, T(0));
   recorder().provider = gemm_provider_name();

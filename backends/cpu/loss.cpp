@@ -142,8 +142,8 @@ void head_loss(const HeadLoss& c) {
     totals.loss += part.loss, totals.nll += part.nll, totals.log_z += part.log_z;
     totals.log_z_squared += part.log_z_squared, totals.count += part.count;
     if (!c.gh.defined()) continue;
-    gemm(false, false, n, width, classes, x, classes, w, leading(c.w), 0.0f,
-         c.gh.row<float>(first), leading(c.gh));
+    gemm(false, false, n, width, classes, x, classes, w, leading(c.w), 0.0f, c.gh.row<float>(first),
+         leading(c.gh));
     gemm(true, false, classes, width, n, x, classes, h, leading(c.h), first > 0 ? 1.0f : 0.0f,
          c.gw.pointer<float>(), leading(c.gw));
   }

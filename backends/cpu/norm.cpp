@@ -11,7 +11,9 @@ namespace tally::cpu {
 namespace {
 
 // Enough rows to a piece that handing it out costs nothing: about 32 kB.
-int64_t rows_of_piece(int64_t cols) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1)); }
+int64_t rows_of_piece(int64_t cols) {
+  return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1));
+}
 
 void forward(NormForward a) {
   parallel_for(a.rows, rows_of_piece(a.cols), [&](int64_t begin, int64_t end) {
@@ -27,7 +29,8 @@ void forward(NormForward a) {
 
 // dw and db: each piece of rows sums into its own line of `sums`, the lines are added in order.
 void backward(const NormBackward& a, float* sums, const Out& dw, const Out& db) {
-  const int64_t piece = (a.rows + ops::kNormPieces - 1) / ops::kNormPieces, lines = (dw.defined() ? 1 : 0) + (db.defined() ? 1 : 0);
+  const int64_t piece = (a.rows + ops::kNormPieces - 1) / ops::kNormPieces,
+                lines = (dw.defined() ? 1 : 0) + (db.defined() ? 1 : 0);
   std::memset(sums, 0, static_cast<size_t>(ops::kNormPieces * lines * a.cols) * sizeof(float));
   float* db_sums = sums + (dw.defined() ? ops::kNormPieces * a.cols : 0);
   parallel_for(a.rows, std::max<int64_t>(piece, 1), [&](int64_t begin, int64_t end) {
@@ -43,30 +46,39 @@ void backward(const NormBackward& a, float* sums, const Out& dw, const Out& db) 
     part.db = db.defined() ? db_sums + line * a.cols : nullptr;
     isa().norm_backward(part);
   });
-  if (dw.defined()) isa().column_sums(ops::kNormPieces, a.cols, sums, a.cols, dw.pointer<float>(), dw.accumulate);
-  if (db.defined()) isa().column_sums(ops::kNormPieces, a.cols, db_sums, a.cols, db.pointer<float>(), db.accumulate);
+  if (dw.defined())
+    isa().column_sums(ops::kNormPieces, a.cols, sums, a.cols, dw.pointer<float>(), dw.accumulate);
+  if (db.defined())
+    isa().column_sums(ops::kNormPieces, a.cols, db_sums, a.cols, db.pointer<float>(),
+                      db.accumulate);
 }
 
 void rms_norm_forward(const ops::RMSNorm::Forward& c) {
-  forward({c.x.rows(), c.x.cols(), c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0), nullptr, c.y.row<float>(0), c.y.row_stride, nullptr,
-           c.r.pointer<float>(), static_cast<float>(c.eps), c.unit_offset ? 1.0f : 0.0f, c.y.accumulate});
+  forward({c.x.rows(), c.x.cols(), c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0), nullptr,
+           c.y.row<float>(0), c.y.row_stride, nullptr, c.r.pointer<float>(),
+           static_cast<float>(c.eps), c.unit_offset ? 1.0f : 0.0f, c.y.accumulate});
 }
 
 void rms_norm_backward(const ops::RMSNorm::Backward& c) {
-  backward({c.x.rows(), c.x.cols(), c.dy.row<float>(0), c.dy.row_stride, c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0), nullptr,
-            c.r.row<float>(0), c.dx.row<float>(0), c.dx.row_stride, nullptr, nullptr, c.unit_offset ? 1.0f : 0.0f, c.dx.accumulate},
+  backward({c.x.rows(), c.x.cols(), c.dy.row<float>(0), c.dy.row_stride, c.x.row<float>(0),
+            c.x.row_stride, c.w.row<float>(0), nullptr, c.r.row<float>(0), c.dx.row<float>(0),
+            c.dx.row_stride, nullptr, nullptr, c.unit_offset ? 1.0f : 0.0f, c.dx.accumulate},
            reinterpret_cast<float*>(c.scratch), c.dw, {});
 }
 
 void layer_norm_forward(const ops::LayerNorm::Forward& c) {
-  forward({c.x.rows(), c.x.cols(), c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0), c.b.row<float>(0), c.y.row<float>(0), c.y.row_stride,
-           c.m.pointer<float>(), c.r.pointer<float>(), static_cast<float>(c.eps), c.unit_offset ? 1.0f : 0.0f, c.y.accumulate});
+  forward({c.x.rows(), c.x.cols(), c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0),
+           c.b.row<float>(0), c.y.row<float>(0), c.y.row_stride, c.m.pointer<float>(),
+           c.r.pointer<float>(), static_cast<float>(c.eps), c.unit_offset ? 1.0f : 0.0f,
+           c.y.accumulate});
 }
 
 void layer_norm_backward(const ops::LayerNorm::Backward& c) {
-  backward({c.x.rows(), c.x.cols(), c.dy.row<float>(0), c.dy.row_stride, c.x.row<float>(0), c.x.row_stride, c.w.row<float>(0), c.m.row<float>(0),
-            c.r.row<float>(0), c.dx.row<float>(0), c.dx.row_stride, nullptr, nullptr, c.unit_offset ? 1.0f : 0.0f, c.dx.accumulate},
-           reinterpret_cast<float*>(c.scratch), c.dw, c.db);
+  backward(
+      {c.x.rows(), c.x.cols(), c.dy.row<float>(0), c.dy.row_stride, c.x.row<float>(0),
+       c.x.row_stride, c.w.row<float>(0), c.m.row<float>(0), c.r.row<float>(0), c.dx.row<float>(0),
+       c.dx.row_stride, nullptr, nullptr, c.unit_offset ? 1.0f : 0.0f, c.dx.accumulate},
+      reinterpret_cast<float*>(c.scratch), c.dw, c.db);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ inline float square_sum(const float* x, int64_t n, float mean) {
   F32 sum_of{};
   each_vector(n, [&](int64_t i, auto lanes) {
     F32 c = load_some(x + i, lanes) - mean;
-    if constexpr (sizeof(lanes) == sizeof(int64_t)) c = select(iota() < static_cast<int32_t>(lanes), c, F32{});
+    if constexpr (sizeof(lanes) == sizeof(int64_t))
+      c = select(iota() < static_cast<int32_t>(lanes), c, F32{});
     sum_of = fma(c, c, sum_of);
   });
   return sum(sum_of);
@@ -69,14 +70,17 @@ inline void norm_backward(const NormBackward& a) {
     const float g_mean = a.mean ? sum(g_sum) / cols : 0.0f, gn_mean = sum(gn_sum) / cols;
     float* dx = a.dx + row * a.dx_stride;
     each_vector(a.cols, [&](int64_t i, auto lanes) {
-      const F32 n = (load_some(x + i, lanes) - mean) * r, g = load_some(dy + i, lanes) * gain.at(i, lanes);
+      const F32 n = (load_some(x + i, lanes) - mean) * r,
+                g = load_some(dy + i, lanes) * gain.at(i, lanes);
       put(dx + i, r * (g - g_mean - n * gn_mean), lanes, a.add);
     });
   }
 }
 
-/// out[j] (+)= the sum over rows of x[row, j], rows in order: 64 columns at a time stay in registers.
-inline void column_sums(int64_t rows, int64_t cols, const float* x, int64_t stride, float* out, bool add) {
+/// out[j] (+)= the sum over rows of x[row, j], rows in order: 64 columns at a time stay in
+/// registers.
+inline void column_sums(int64_t rows, int64_t cols, const float* x, int64_t stride, float* out,
+                        bool add) {
   each_vector(cols, [&](int64_t i, auto lanes) {
     F32 total = add ? load_some(out + i, lanes) : F32{};
     for (int64_t row = 0; row < rows; ++row) total += load_some(x + row * stride + i, lanes);

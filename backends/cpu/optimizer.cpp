@@ -11,12 +11,16 @@ namespace tally::cpu {
 namespace {
 
 void adamw_update(const ops::AdamWUpdate::Call& c) {
-  if (!c.w.is_dense() || !c.dw.is_dense() || !c.m.is_dense() || !c.v.is_dense()) return plain_loops<float>(c);
+  if (!c.w.is_dense() || !c.dw.is_dense() || !c.m.is_dense() || !c.v.is_dense())
+    return plain_loops<float>(c);
   const float scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f;
-  const AdamWScalars s{static_cast<float>(c.keep), static_cast<float>(c.beta2), static_cast<float>(c.rate1), static_cast<float>(c.rate2),
-                       static_cast<float>(c.step_size), static_cast<float>(c.root_correction), static_cast<float>(c.eps), scale};
+  const AdamWScalars s{static_cast<float>(c.keep),      static_cast<float>(c.beta2),
+                       static_cast<float>(c.rate1),     static_cast<float>(c.rate2),
+                       static_cast<float>(c.step_size), static_cast<float>(c.root_correction),
+                       static_cast<float>(c.eps),       scale};
   parallel_for(c.w.numel(), 1 << 15, [&](int64_t i, int64_t end) {
-    isa().adamw(end - i, c.dw.pointer<float>() + i, c.w.pointer<float>() + i, c.m.pointer<float>() + i, c.v.pointer<float>() + i, s);
+    isa().adamw(end - i, c.dw.pointer<float>() + i, c.w.pointer<float>() + i,
+                c.m.pointer<float>() + i, c.v.pointer<float>() + i, s);
   });
 }
 
@@ -26,7 +30,9 @@ void square_sum(const ops::SquareSum::Call& c) {
   constexpr int64_t kPieces = 64;
   const int64_t n = c.x.numel(), piece = std::max<int64_t>(1 << 15, (n + kPieces - 1) / kPieces);
   std::array<double, kPieces> sums{};
-  parallel_for(n, piece, [&](int64_t i, int64_t end) { sums[static_cast<size_t>(i / piece)] = isa().square_sum_f64(end - i, c.x.pointer<float>() + i); });
+  parallel_for(n, piece, [&](int64_t i, int64_t end) {
+    sums[static_cast<size_t>(i / piece)] = isa().square_sum_f64(end - i, c.x.pointer<float>() + i);
+  });
   double total = 0;
   for (double s : sums) total += s;
   c.sum.at<double>(0) += total;

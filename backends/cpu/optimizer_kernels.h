@@ -25,7 +25,8 @@ inline double square_sum_f64(int64_t n, const float* x) {
     float buffer[kLanes];
     store(buffer, load_some(x + i, lanes));
     F64 a, b;
-    for (int k = 0; k < kLanes64; ++k) a[k] = static_cast<double>(buffer[k]), b[k] = static_cast<double>(buffer[k + kLanes64]);
+    for (int k = 0; k < kLanes64; ++k)
+      a[k] = static_cast<double>(buffer[k]), b[k] = static_cast<double>(buffer[k + kLanes64]);
     low = fma(a, a, low);
     high = fma(b, b, high);
   });

@@ -12,7 +12,8 @@ struct All {};
 [[gnu::always_inline]] inline void store_some(float* p, F32 v, All) { store(p, v); }
 [[gnu::always_inline]] inline void store_some(float* p, F32 v, int64_t n) { store_first(p, v, n); }
 
-/// Calls f(i, lanes) for i = 0, kLanes, ... below n; `lanes` is All or, at the end, how many are left.
+/// Calls f(i, lanes) for i = 0, kLanes, ... below n; `lanes` is All or, at the end, how many are
+/// left.
 template <class F>
 [[gnu::always_inline]] inline void each_vector(int64_t n, F f) {
   int64_t i = 0;

@@ -6,21 +6,23 @@
 namespace tally::ops {
 
 /// Into so many pieces a backend may cut the rows of a normalization's backward pass: each sums its
-/// part of the weight's gradient into a line of the call's scratch, and the lines are added in order.
+/// part of the weight's gradient into a line of the call's scratch, and the lines are added in
+/// order.
 inline constexpr int64_t kNormPieces = 16;
 
 // RMSNorm. Zhang & Sennrich 2019, arXiv:1910.07467, eq. 4. Lecture claims L12-L17.
 //
-//   forward    y[i,d]  = n[i,d] w[d],   n[i,d] = x[i,d] r[i],   r[i] = 1 / sqrt(mean_d(x[i,d]^2) + eps)
-//   backward   with g = dy w:
+//   forward    y[i,d]  = n[i,d] w[d],   n[i,d] = x[i,d] r[i],   r[i] = 1 / sqrt(mean_d(x[i,d]^2) +
+//   eps) backward   with g = dy w:
 //              dx[i,d] = r[i] (g[i,d] - n[i,d] mean_k(g[i,k] n[i,k]))
 //              dw[d]   = sum_i dy[i,d] n[i,d]
 //
 //   x, y, dx, dy (..., D)    w, dw (D) or absent: 1    saved: x, w, r (...)
 //
 // With `unit_offset` the gain is 1 + w (Gemma). eps is inside the root, squares are summed in the
-// accumulator. `round_before_weight`: n is rounded to the element type before the gain multiplies it, as
-// LLaMA does in bf16 (no difference in f32 and f64; the backward works with the unrounded n).
+// accumulator. `round_before_weight`: n is rounded to the element type before the gain multiplies
+// it, as LLaMA does in bf16 (no difference in f32 and f64; the backward works with the unrounded
+// n).
 struct RMSNorm {
   static constexpr const char* name = "rms_norm";
   struct Attrs {
@@ -33,7 +35,9 @@ struct RMSNorm {
     Attrs attrs;
   };
   /// Operations an element for the product with the gain.
-  static double gain_flops(const In& w, bool unit_offset) { return w.defined() ? (unit_offset ? 2 : 1) : 0; }
+  static double gain_flops(const In& w, bool unit_offset) {
+    return w.defined() ? (unit_offset ? 2 : 1) : 0;
+  }
   /// a times the gain of column d; `w` null: a.
   template <class A, class T>
   static A times_gain(const A& a, const T* w, int64_t d, bool unit_offset) {
@@ -52,7 +56,8 @@ struct RMSNorm {
     DType dtype() const { return x.dtype; }
     Cost cost() const {
       const double n = x.rows(), d = x.cols();
-      return flops(n * ((3 + gain_flops(w, unit_offset)) * d + 4)) + reads(x) + reads_if(n > 0, w) + writes(y, r);
+      return flops(n * ((3 + gain_flops(w, unit_offset)) * d + 4)) + reads(x) + reads_if(n > 0, w) +
+             writes(y, r);
     }
     template <class T>
     void reference() const {
@@ -81,12 +86,15 @@ struct RMSNorm {
     std::byte* scratch = nullptr;
     auto views() const { return std::tie(dy, x, w, r, dx, dw); }
     DType dtype() const { return x.dtype; }
-    size_t workspace() const { return static_cast<size_t>(kNormPieces * dw.numel()) * size_of(acc_dtype(x.dtype)); }
+    size_t workspace() const {
+      return static_cast<size_t>(kNormPieces * dw.numel()) * size_of(acc_dtype(x.dtype));
+    }
     Cost cost() const {
       const double n = x.rows(), d = x.cols();
       const double for_dx = dx.defined() ? n * ((7 + 2 * gain_flops(w, unit_offset)) * d + 1) : 0;
       const double for_dw = dw.defined() ? n * d * (dx.defined() ? 2 : 3) : 0;
-      return flops(for_dx + for_dw) + reads(dy, x, r) + reads_if(dx.defined() && n > 0, w) + writes(dx, dw);
+      return flops(for_dx + for_dw) + reads(dy, x, r) + reads_if(dx.defined() && n > 0, w) +
+             writes(dx, dw);
     }
     template <class T>
     void reference() const {
@@ -118,8 +126,8 @@ struct RMSNorm {
   static Tensor forward(const Tensor& x, const Tensor& w, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
     check(x.ndim() >= 1 && (!w.defined() || w.shape() == Shape{x.size(-1)}),
-          "rms_norm: weight must be (D) with D the last axis of x; x is ", x.shape(), ", weight is ",
-          w.defined() ? w.shape() : Shape{}, in_module());
+          "rms_norm: weight must be (D) with D the last axis of x; x is ", x.shape(),
+          ", weight is ", w.defined() ? w.shape() : Shape{}, in_module());
     check_same_dtype(name, x, w);
     check(a.eps >= 0, "rms_norm: eps must not be negative; got ", a.eps, in_module());
     Tensor y = empty_like(x), r = empty(x.shape().drop_last(), acc_dtype(x.dtype()), x.device());

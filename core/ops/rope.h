@@ -158,7 +158,8 @@ struct Rope {
     check(positions.dtype() == DType::i64 && positions.shape() == Shape{x.size(0), x.size(1)} &&
               positions.is_contiguous(),
           "rope: positions must be a dense (B,T) = (", x.size(0), ",", x.size(1), ") of i64; got ",
-          positions.shape(), " of ", positions.dtype(), in_module(), "; call contiguous(positions) first");
+          positions.shape(), " of ", positions.dtype(), in_module(),
+          "; call contiguous(positions) first");
     if (!backend(positions.device()).host_memory()) return;
     const int64_t* p = static_cast<const int64_t*>(positions.data());
     for (int64_t i = 0; i < positions.numel(); ++i) {

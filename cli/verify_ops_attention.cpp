@@ -1,0 +1,176 @@
+// Recorded cases of attention and the layers around it, by the name that the record uses. Records
+// keep heads before tokens (B,H,T,K); ours are (B,T,H,K), and a transposed view serves.
+#include <cmath>
+
+#include "autograd/functional.h"
+#include "cli/verify_ops.h"
+#include "core/ops/position.h"
+
+namespace tally::cli {
+namespace {
+
+using C = OpCase;
+using ops::RotaryPairs;
+
+OpOutputs only(const Tensor& y) { return {{"y", y}}; }
+Tensor swap_heads(const Tensor& x) { return transpose(x, 1, 2); }
+
+ops::AttentionOptions options_of(const C& c) {
+  ops::AttentionOptions o;
+  o.causal = c.has("causal") ? c.flag("causal") : true;
+  if (c.has("window")) o.window = c.integer("window");
+  if (c.has("softcap")) o.soft_cap = c.number("softcap");
+  if (c.has("scale")) o.scale = c.number("scale");
+  return o;
+}
+
+/// The mask (T, S + extra) of a rule, u8; `extra` columns that all see come last.
+Tensor mask_of(const C& c, int64_t queries, int64_t keys, int64_t extra) {
+  const ops::AttentionOptions o = options_of(c);
+  const ops::VisibleKeys visible{o.causal, o.window.value_or(0), queries, keys};
+  const int64_t prefix = c.has("prefix") ? c.integer("prefix") : 0;
+  std::vector<uint8_t> see;
+  for (int64_t t = 0; t < queries; ++t) {
+    for (int64_t j = 0; j < keys + extra; ++j) {
+      const auto range = visible.of(t);
+      see.push_back(j >= keys || j < prefix || (j >= range.begin && j < range.end));
+    }
+  }
+  return from_host<uint8_t>(std::span<const uint8_t>(see), {queries, keys + extra}, c.device);
+}
+
+Tensor alibi(const C& c, int64_t heads, int64_t queries, int64_t keys) {
+  const std::vector<double> slopes = alibi_slopes(heads);
+  std::vector<double> bias;
+  for (double slope : slopes) {
+    for (int64_t t = 0; t < queries; ++t) {
+      for (int64_t j = 0; j < keys; ++j) {
+        bias.push_back(-slope * static_cast<double>(keys - queries + t - j));
+      }
+    }
+  }
+  const Tensor whole =
+      from_host<double>(std::span<const double>(bias), {heads, queries, keys}, c.device);
+  return to(whole, c.dtype);
+}
+
+/// Keys or values (B,G,S,K) repeated for the H/G query heads that share them.
+Tensor repeat_heads(const Tensor& x, int64_t heads) {
+  const int64_t b = x.size(0), g = x.size(1), s = x.size(2), k = x.size(3);
+  const Tensor grouped = expand(reshape(x, {b, g, 1, s, k}), {b, g, heads / g, s, k});
+  return reshape(contiguous(grouped), {b, heads, s, k});
+}
+
+/// Attention as products and a softmax: for terms that the fused op does not have.
+OpOutputs composed_attention(const C& c) {
+  const Tensor& q = c.in("q");
+  const int64_t b = q.size(0), h = q.size(1), t = q.size(2), s = c.in("k").size(2);
+  const Tensor k = repeat_heads(c.in("k"), h), v = repeat_heads(c.in("v"), h);
+  const ops::AttentionOptions o = options_of(c);
+  Tensor scores =
+      scale(matmul(q, k, false, true), o.scale.value_or(1 / std::sqrt(double(q.size(3)))));
+  if (o.soft_cap) scores = soft_cap(scores, *o.soft_cap);
+  if (c.maybe("bias").defined()) scores = add(scores, c.in("bias"));
+  if (c.has("alibi")) scores = add(scores, alibi(c, h, t, s));
+  const Tensor sink = c.maybe("sink");
+  if (sink.defined())
+    scores = concat({scores, contiguous(expand(reshape(sink, {1, h, 1, 1}), {b, h, t, 1}))}, 3);
+  const Tensor p = softmax(scores, mask_of(c, t, s, sink.defined() ? 1 : 0));
+  return only(matmul(contiguous(narrow(p, 3, 0, s)), v));
+}
+
+OpOutputs attention_case(const C& c) {
+  if (c.maybe("bias").defined() || c.maybe("sink").defined() || c.has("alibi"))
+    return composed_attention(c);
+  ops::AttentionOptions o = options_of(c);
+  Tensor mask = c.maybe("mask").defined() ? c.in("mask") : c.maybe("key_mask");
+  if (c.has("prefix")) {
+    mask = mask_of(c, c.in("q").size(2), c.in("k").size(2), 0);
+    o.causal = false;
+  }
+  return only(swap_heads(
+      attention(swap_heads(c.in("q")), swap_heads(c.in("k")), swap_heads(c.in("v")), o, mask)));
+}
+
+Tensor table(const C& c, int64_t positions, int64_t size, double base = 10000) {
+  return rope_table(positions, size, base, c.dtype, c.device);
+}
+
+/// Projections, optional norm of each head, rope, causal attention, projection.
+OpOutputs gqa_layer(const C& c) {
+  const Tensor& x = c.in("x");
+  const int64_t b = x.size(0), t = x.size(1), size = c.integer("head_dim");
+  const auto heads = [&](const char* weight, int64_t n, const char* norm) {
+    const Tensor h = reshape(linear(x, c.in(weight)), {b, t, n, size});
+    return c.maybe(norm).defined() ? rms_norm(h, c.in(norm), c.number("qk_norm_eps")) : h;
+  };
+  const Tensor turns = table(c, t, size);
+  const ops::Rope::Attrs form{
+      c.text("rope") == "interleaved" ? RotaryPairs::interleaved : RotaryPairs::half_split, 0};
+  const Tensor q = rope(heads("wq", c.integer("heads"), "qn"), turns, form);
+  const Tensor k = rope(heads("wk", c.integer("kv_heads"), "kn"), turns, form);
+  const Tensor y = attention(q, k, heads("wv", c.integer("kv_heads"), ""), options_of(c));
+  return only(linear(reshape(y, {b, t, -1}), c.in("wo")));
+}
+
+/// DeepSeek's latent attention, decompressed: rope on a part of each query head and on one key part
+/// that all heads share.
+OpOutputs mla_layer(const C& c) {
+  const Tensor& x = c.in("x");
+  const int64_t b = x.size(0), t = x.size(1), h = c.integer("heads");
+  const int64_t plain = c.integer("qk_nope_head_dim"), turned = c.integer("qk_rope_head_dim");
+  const int64_t latent = c.integer("kv_lora_rank"), value = c.integer("v_head_dim");
+  const Tensor turns = table(c, t, turned);
+  const ops::Rope::Attrs form{RotaryPairs::interleaved, 0};
+  const Tensor q = c.maybe("w_q").defined()
+                       ? linear(x, c.in("w_q"))
+                       : linear(rms_norm(linear(x, c.in("w_qa")), c.in("q_norm")), c.in("w_qb"));
+  const Tensor qh = reshape(q, {b, t, h, plain + turned}), both = linear(x, c.in("w_kva"));
+  const Tensor normed = rms_norm(contiguous(narrow(both, 2, 0, latent)), c.in("kv_norm"));
+  const Tensor kv = reshape(linear(normed, c.in("w_kvb")), {b, t, h, plain + value});
+  const Tensor shared =
+      rope(reshape(contiguous(narrow(both, 2, latent, turned)), {b, t, 1, turned}), turns, form);
+  const Tensor queries = concat({contiguous(narrow(qh, 3, 0, plain)),
+                                 rope(contiguous(narrow(qh, 3, plain, turned)), turns, form)},
+                                3);
+  const Tensor keys = concat(
+      {contiguous(narrow(kv, 3, 0, plain)), contiguous(expand(shared, {b, t, h, turned}))}, 3);
+  const Tensor y = attention(queries, keys, narrow(kv, 3, plain, value));
+  return only(linear(reshape(y, {b, t, -1}), c.in("wo")));
+}
+
+// Blocks: one head with q = k = v = x wa, and gelu(x w1) w2.
+
+Tensor block_attention(const C& c, const Tensor& x) {
+  const Tensor h = matmul(x, c.in("wa"));
+  const Tensor one = reshape(h, {h.size(0), h.size(1), 1, h.size(2)});
+  return reshape(attention(one, one, one), h.shape());
+}
+Tensor block_mlp(const C& c, const Tensor& x) {
+  return matmul(activation(matmul(x, c.in("w1")), ops::ActivationKind::gelu), c.in("w2"));
+}
+OpOutputs block_serial(const C& c) {
+  const Tensor h = add(c.in("x"), block_attention(c, layer_norm(c.in("x"), c.in("n1"))));
+  return only(add(h, block_mlp(c, layer_norm(h, c.in("n2")))));
+}
+OpOutputs block_parallel(const C& c) {
+  const Tensor n = layer_norm(c.in("x"), c.in("n1"));
+  return only(add(c.in("x"), add(block_attention(c, n), block_mlp(c, n))));
+}
+OpOutputs block_parallel2(const C& c) {
+  const Tensor a = layer_norm(c.in("x"), c.in("n1")), m = layer_norm(c.in("x"), c.in("n2"));
+  return only(add(c.in("x"), add(block_attention(c, a), block_mlp(c, m))));
+}
+
+}  // namespace
+
+void add_attention_ops(OpTable& table) {
+  table["attention"] = attention_case;
+  table["block_parallel"] = block_parallel;
+  table["block_parallel2"] = block_parallel2;
+  table["block_serial"] = block_serial;
+  table["gqa_layer"] = gqa_layer;
+  table["mla_layer"] = mla_layer;
+}
+
+}  // namespace tally::cli

@@ -1,0 +1,149 @@
+// The update of AdamW and the global norm of the gradients: values, errors, and the faults that
+// programs of this kind had.
+#include <catch2/catch.hpp>
+
+#include "autograd/functional.h"
+#include "autograd/proof/proof.h"
+#include "backends/register_all.h"
+
+using namespace tally;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Tensor f64(std::initializer_list<double> v, const Shape& s, Device d = kReference) {
+  return from_host<double>(v, s, d);
+}
+Tensor i64(std::initializer_list<int64_t> v, const Shape& s) {
+  return from_host<int64_t>(v, s, kReference);
+}
+
+struct Setup {
+  Setup() {
+    register_all();
+    register_proof_kernels();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Setup, "adamw_update: follows the worked steps, and needs the right step count",
+                 "[op]") {
+  const Tensor w = f64({1}, {1}), m = zeros({1}, DType::f64, kReference),
+               v = zeros({1}, DType::f64, kReference);
+  const double gradients[] = {1, -2, 0.5, 0};
+  const double expected[] = {0.890000001, 0.9174373958, 0.9219853364, 0.9241525534};
+  ops::AdamWUpdate::Attrs a{0.1, 0.9, 0.95, 1e-8, 0.1, 0};
+  for (size_t i = 0; i < 4; ++i) {
+    ++a.step;
+    if (i == 2) {  // a count that starts again gives another step
+      const Tensor w2 = f64({w.item()}, {1}), m2 = f64({m.item()}, {1}), v2 = f64({v.item()}, {1});
+      a.step = 1;
+      ops::AdamWUpdate::into(w2, m2, v2, f64({0.5}, {1}), {}, a);
+      CHECK(w2.item() == Approx(0.9302813245).epsilon(1e-9));
+      a.step = 3;
+    }
+    ops::AdamWUpdate::into(w, m, v, f64({gradients[i]}, {1}), {}, a);
+    CHECK(w.item() == Approx(expected[i]).epsilon(1e-9));
+  }
+  CHECK(m.item() == Approx(-0.0441).epsilon(1e-9));
+  CHECK(v.item() == Approx(0.23524375).epsilon(1e-9));
+}
+
+TEST_CASE_METHOD(Setup,
+                 "adamw_update: with zero gradients decay is exact and its absence changes no bit",
+                 "[op]") {
+  for (Device device : {kReference, kCPU}) {
+    const std::vector<float> start{1.5f, -0.1f, 3e-20f, 7.0f, 1e-3f};
+    for (double decay : {0.1, 0.0}) {
+      const Tensor w = from_host<float>(start, {5}, device), zero = zeros({5}, DType::f32, device);
+      ops::AdamWUpdate::into(w, zeros({5}, DType::f32, device), zeros({5}, DType::f32, device),
+                             zero, {}, {0.1, 0.9, 0.95, 1e-8, decay, 1});
+      for (size_t i = 0; i < 5; ++i)
+        CHECK(w.host<float>()[i] == (decay > 0 ? start[i] * 0.99f : start[i]));
+    }
+  }
+}
+
+TEST_CASE_METHOD(Setup, "adamw_update: refuses odd numbers, types and shapes", "[op][error]") {
+  const Tensor w = f64({1, 2}, {2}), one = f64({1}, {1}),
+               half = zeros({2}, DType::bf16, kReference);
+  const Tensor f = zeros({2}, DType::f32, kReference);
+  using U = ops::AdamWUpdate;
+  CHECK_THROWS_WITH(U::into(w, w, w, one, {}, {}),
+                    Contains("must have the shape of the parameter (2); got (1), (2) and (2)"));
+  CHECK_THROWS_WITH(U::into(half, f, f, half, {}, {}),
+                    Contains("parameters must be f32 or f64; got bf16"));
+  CHECK_THROWS_WITH(U::into(w, f, f, w, {}, {}),
+                    Contains("moments must be f64 for parameters in f64; got f32"));
+  CHECK_THROWS_WITH(U::into(w, w, w, w, w, {}),
+                    Contains("the scale must be one number in f64; got (2)"));
+  CHECK_THROWS_WITH(U::into(w, {}, w, w, {}, {}), Contains("the first moment is missing"));
+  CHECK_THROWS_WITH(U::check_attrs({-1}), Contains("lr must be finite and not negative; got -1"));
+  CHECK_THROWS_WITH(U::check_attrs({1, 1}),
+                    Contains("beta1 and beta2 must be in 0..1, 1 left out; got 1 and 0.999"));
+  CHECK_THROWS_WITH(U::check_attrs({1, 0, 0, NAN}),
+                    Contains("eps must be finite and not negative; got nan"));
+  CHECK_THROWS_WITH(U::check_attrs({1, 0, 0, 0, -0.1}),
+                    Contains("weight_decay must be finite and not negative; got -0.1"));
+  CHECK_THROWS_WITH(U::check_attrs({1, 0, 0, 0, 0, 0}),
+                    Contains("the first step has number 1; got 0"));
+}
+
+TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not lost", "[op]") {
+  for (Device device : {kReference, kCPU}) {
+    const auto clipped = [&](const std::vector<float>& g) {
+      const Tensor t = from_host<float>(g, {static_cast<int64_t>(g.size())}, device);
+      const auto r = ops::clip_global_norm(std::array{t}, 1);
+      return std::pair(r.norm.item(),
+                       static_cast<double>(g[0] * static_cast<float>(r.factor.item())));
+    };
+    CHECK(clipped(std::vector<float>(100, 1e20f)).first == Approx(1e21).epsilon(1e-6));
+    CHECK(clipped(std::vector<float>(100, 1e20f)).second == Approx(0.1).epsilon(1e-6));
+    CHECK(clipped(std::vector<float>(128, 1e19f)).second == Approx(0.0883883476).epsilon(1e-6));
+    CHECK(clipped({3, 4}).second == Approx(0.6).epsilon(1e-6));
+    CHECK(clipped({0.3f, 0.4f}).second == 0.3f);  // below the limit: untouched
+  }
+}
+
+TEST_CASE_METHOD(Setup, "clip: a NaN or an infinity is seen in the norm and its tensor is found",
+                 "[op]") {
+  const Tensor fine = f64({1, 2}, {2});
+  for (double bad : {double(NAN), double(INFINITY)}) {
+    const std::array<Tensor, 4> list{fine, Tensor(), f64({3, bad}, {2}), f64({bad}, {1})};
+    CHECK_FALSE(std::isfinite(ops::clip_global_norm(list, 1).norm.item()));
+    CHECK(ops::first_not_finite(list) == 2);
+  }
+  CHECK(std::isnan(ops::clip_global_norm(std::array{f64({NAN}, {1})}, 1).factor.item()));
+  CHECK(ops::first_not_finite(std::array{fine}) == -1);
+}
+
+TEST_CASE_METHOD(Setup,
+                 "clip: without a limit the factor is the scale; on meta the calls are listed",
+                 "[op]") {
+  const auto r = ops::clip_global_norm(std::array{f64({30, 40}, {2})}, INFINITY, 0.5);
+  CHECK(r.norm.item() == 25);
+  CHECK(r.factor.item() == 0.5);
+  Ledger ledger;
+  ops::clip_global_norm(std::array{empty({3}, DType::f32, kMeta), empty({2}, DType::f32, kMeta)},
+                        1);
+  REQUIRE(ledger.entries().size() == 3);
+  CHECK(std::string(ledger.entries()[2].op) == "clip_factor");
+}
+
+TEST_CASE_METHOD(Setup, "clip: refuses what has no norm", "[op][error]") {
+  const Tensor x = f64({1, 2}, {2}), f = zeros({1}, DType::f32, kReference);
+  CHECK_THROWS_WITH(ops::clip_global_norm({}, 1), Contains("there is no gradient"));
+  CHECK_THROWS_WITH(ops::clip_global_norm(std::array{x}, 0),
+                    Contains("the largest norm must be above 0 (infinity: no clipping); got 0"));
+  CHECK_THROWS_WITH(ops::clip_global_norm(std::array{x}, 1, NAN),
+                    Contains("the scale must be finite and above 0; got nan"));
+  CHECK_THROWS_WITH(ops::clip_global_norm(std::array{x, f}, 1),
+                    Contains("gradients must hold one type; got f64 and f32"));
+  CHECK_THROWS_WITH(ops::SquareSum::into(f, x),
+                    Contains("the sum must be one number in f64; got (1) in f32"));
+  CHECK_THROWS_WITH(ops::SquareSum::into(x, i64({1}, {1})),
+                    Contains("needs floating-point numbers; got i64"));
+  CHECK_THROWS_WITH(ops::ClipFactor::of(x, 1, DType::f64),
+                    Contains("the sum must be one number in f64; got (2)"));
+}
