@@ -78,7 +78,7 @@ void add_own(std::vector<Preset>& zoo) {
                        small_run(16, 2000, 1e-3)));
   zoo.push_back(
       preset({"tiny-gpt", "GPT-2", 2026, "bench/: the GPT that peers are timed on", "L20 L21"},
-             gpt({6, 384, 6, 0, 1536, 256, 256}, false), small_run(8, 2000, 1e-3)));
+             gpt({6, 384, 6, 0, 1536, 256, 256}, true), small_run(8, 2000, 1e-3)));
   zoo.push_back(
       preset({"tiny-llama", "LLaMA", 2026, "bench/: the LLaMA that peers are timed on", "L20 L21"},
              llama({6, 384, 6, 0, 1024, 256, 256}, 1e-5, 1e4, false), small_run(8, 2000, 1e-3)));
