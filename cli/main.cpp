@@ -1,5 +1,6 @@
 // The command line: what the words mean. What the verbs do stands in their own files.
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -260,6 +261,7 @@ int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseErro
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error to report, not an end
   CLI::App app("Tally: train small language models and see what every step costs", "tally");
   app.require_subcommand(1);
   Options options;

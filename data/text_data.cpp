@@ -159,7 +159,8 @@ void for_each_document(const std::vector<std::string>& files, const TextOptions&
   check(documents > 0, joined(files), ": there must be a line that is not empty; there is none");
   check(options.val_fraction == 0 || (held_out > 0 && held_out < documents), joined(files),
         ": holding out a fraction of ", options.val_fraction, " needs more documents (parted by ",
-        "empty lines); there are ", documents, "; hold out the tail instead (--split tail)");
+        "empty lines); there are ", documents,
+        "; add empty lines, or hold nothing out (--val-fraction 0)");
 }
 
 TokenSplits tokenize_files(const std::vector<std::string>& files, const Tokenizer& tokenizer,

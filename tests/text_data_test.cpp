@@ -80,7 +80,7 @@ TEST_CASE("documents: unusable files and fractions are refused with what to do")
   CHECK_THAT(refusal({folder / "none.txt"}), Contains("none.txt"));
   CHECK_THAT(refusal({folder / "empty.txt"}), Contains("empty.txt") && Contains("it is empty"));
   CHECK_THAT(refusal({folder / "lines.txt"}), Contains("not empty"));
-  CHECK_THAT(refusal({folder / "one.txt"}, {.val_fraction = 0.1}), Contains("--split tail"));
+  CHECK_THAT(refusal({folder / "one.txt"}, {.val_fraction = 0.1}), Contains("--val-fraction 0"));
   CHECK_THAT(refusal({folder / "one.txt"}, {.val_fraction = 0.6}), Contains("0.6"));
   CHECK_THAT(refusal({folder / "one.txt"}, {.val_fraction = -1}), Contains("-1"));
   CHECK_THAT(message_of([] { document_rule_by_name("x"); }), Contains("empty-line"));

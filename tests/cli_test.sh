@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Bad input of every verb ends in one clear line on stderr and exit code 1 (2: wrong usage), and
+# writes nothing. usage: cli_test.sh PATH_OF_TALLY
+set -euo pipefail
+tally=$1
+here=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+text=$here/data/corpus/king_james.txt
+: > empty.txt
+echo "a short text" > short.txt
+echo '{"model": {"layers": "two"}}' > bad.json
+failed=0 passed=0
+
+# expect CODE PATTERN ARGUMENTS...: what the command must exit with and say on stderr.
+expect() {
+  local code=$1 pattern=$2 got=0
+  shift 2
+  timeout 60 "$tally" "$@" > out 2> err < /dev/null || got=$?
+  if [ "$got" -eq "$code" ] && grep -qE "$pattern" err && [ ! -e run ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'tally %s: exit %s, wanted %s and /%s/; said: %s\n' "$*" "$got" "$code" "$pattern" "$(tail -1 err)"
+  fi
+}
+
+expect 2 'did you mean "train"' trian
+expect 2 'not in range' doctor --threads many
+expect 1 'did you mean "demo"' train dmeo --data short.txt --out run
+expect 1 'nofile.txt: cannot open' train llama-smoke --data nofile.txt --out run
+expect 1 'it is empty' train llama-smoke --data empty.txt --out run
+expect 1 'needs more documents' train llama-smoke --data short.txt --out run
+expect 1 'at least [0-9]+ tokens|needs .* tokens|must hold' train llama-smoke --data short.txt --val-fraction 0 --out run
+expect 1 'did you mean "heads"' train llama-smoke --data "$text" --out run --set model.heds=3
+expect 1 'must be a multiple of heads = 3' train llama-smoke --data "$text" --out run --set model.heads=3
+expect 1 'layers' train bad.json --data "$text" --out run
+expect 1 'with --data' train llama-smoke --out run
+expect 1 'no such run directory' train --resume nowhere
+expect 1 'cannot make this folder' train llama-smoke --data "$text" --out /proc/run
+expect 1 'no preset, file or folder' eval nowhere
+expect 1 'no preset, file or folder' generate nowhere --prompt a
+expect 1 'has no weights' generate gpt2 --prompt a
+expect 1 'did you mean' models gtp2
+expect 1 'a size such as 80GB' account gpt2 --fit 3XB
+expect 1 'do not fit the context' account gpt2 --seq 5000
+expect 1 'did you mean "rope"' gradcheck nope
+expect 1 'case.safetensors' verify model "$work"
+expect 1 'at least 8 bytes' import empty.txt --inspect
+expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out run
+expect 1 'no such file or folder' tokenizer info nofile
+expect 1 'whole numbers' tokenizer decode bytes 1 x
+expect 1 'give --dtype' data inspect short.txt
+
+# A full disk: nothing is lost, and the reason is named. A limit on file size stands for it.
+if (ulimit -f 64; timeout 60 "$tally" train llama-smoke --data "$text" --out full --steps 1 --quiet) > out 2> err; then
+  echo "a full disk went unnoticed"; failed=$((failed + 1))
+else
+  passed=$((passed + 1))
+fi
+[ ! -f full/latest ] || { echo "a checkpoint was named that was never whole"; failed=$((failed + 1)); }
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
