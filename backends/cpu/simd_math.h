@@ -55,7 +55,8 @@ template <int N>
   constexpr int32_t kRootHalf = 0x3f3504f3;
   const I32 tiny = x < 0x1p-126f;
   const I32 b = bits(select(tiny, x * 0x1p+23f, x));
-  const I32 e = (b - kRootHalf) >> 23;
+  const I32 e =
+      reinterpret_cast<I32>(reinterpret_cast<U32>(b) - static_cast<uint32_t>(kRootHalf)) >> 23;
   const F32 f = from_bits(b - (e << 23)) - 1.0f;  // 1 + f in [sqrt(1/2), sqrt(2))
   const F32 n = __builtin_convertvector(e + (tiny & -23), F32), s = f * f;
   F32 y = fma(polynomial(kP, f), s * f, n * kLn2Low);
