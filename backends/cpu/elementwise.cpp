@@ -87,6 +87,7 @@ void embedding_backward(const ops::Embedding::Backward& c) {
   int64_t* next = first + c.dw.rows();
   c.link(first, next, [&](int64_t n) { return id_at(c.ids, n); });
   const int64_t d = c.dw.cols();
+  if (d == 0) return;
   parallel_for(c.dw.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t v = begin; v < end; ++v) {

@@ -54,10 +54,11 @@ template <int N>
                           0x1.22da1cp-3f, -0x1.0d8542p-3f, 0x1.055b6cp-3f, -0x1.38b582p-4f};
   constexpr int32_t kRootHalf = 0x3f3504f3;
   const I32 tiny = x < 0x1p-126f;
-  const I32 b = bits(select(tiny, x * 0x1p+23f, x));
-  const I32 e =
-      reinterpret_cast<I32>(reinterpret_cast<U32>(b) - static_cast<uint32_t>(kRootHalf)) >> 23;
-  const F32 f = from_bits(b - (e << 23)) - 1.0f;  // 1 + f in [sqrt(1/2), sqrt(2))
+  // Modulo 2^32: bits of infinities and NaNs lead anywhere, and are selected away below.
+  const U32 b = reinterpret_cast<U32>(bits(select(tiny, x * 0x1p+23f, x)));
+  const I32 e = reinterpret_cast<I32>(b - static_cast<uint32_t>(kRootHalf)) >> 23;
+  const I32 rest = reinterpret_cast<I32>(b - (reinterpret_cast<U32>(e) << 23));
+  const F32 f = from_bits(rest) - 1.0f;  // 1 + f in [sqrt(1/2), sqrt(2))
   const F32 n = __builtin_convertvector(e + (tiny & -23), F32), s = f * f;
   F32 y = fma(polynomial(kP, f), s * f, n * kLn2Low);
   y = fma(broadcast(-0.5f), s, y) + f;
