@@ -6,9 +6,9 @@
 
 namespace tally {
 
-/// The patterns of a named pre-tokenizer, for `Pretokenizer`: gpt2, cl100k (GPT-4), o200k, llama3,
-/// qwen2, nanochat, smollm (single digits, then gpt2) or none (no cut at all). Throws Error for
-/// another name, listing these.
+/// The patterns of a named pre-tokenizer, for `Pretokenizer`: gpt2, cl100k (or gpt4), o200k,
+/// llama3, qwen2, nanochat, smollm (single digits, then gpt2) or none (no cut at all). Throws Error
+/// for another name, listing these.
 std::vector<std::string> patterns_by_name(const std::string& name);
 
 /// The name of a list of patterns that `patterns_by_name` knows, "custom" for any other.

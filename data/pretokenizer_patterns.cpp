@@ -60,7 +60,7 @@ std::vector<std::string> stages_of(const Named& named) {
 std::vector<std::string> patterns_by_name(const std::string& name) {
   std::string names;
   for (const Named& named : kNamed) {
-    if (named.name == name) return stages_of(named);
+    if (named.name == name || (named.name == "cl100k" && name == "gpt4")) return stages_of(named);
     names += (names.empty() ? "" : ", ") + std::string(named.name);
   }
   fail("pretokenizer: the pattern must be one of ", names, "; given \"", name,

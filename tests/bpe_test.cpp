@@ -69,6 +69,8 @@ TEST_CASE("pretokenizer: a list of patterns cuts the pieces of the one before") 
   const Pretokenizer digits_first(patterns_by_name("smollm"));
   CHECK(pieces(digits_first, "in 1999  x") ==
         std::vector<std::string>{"in", " ", "1", "9", "9", "9", " ", " x"});
+  CHECK(patterns_by_name("gpt4") == patterns_by_name("cl100k"));
+  CHECK(name_of_patterns(patterns_by_name("gpt4")) == "cl100k");
   CHECK(pieces(Pretokenizer({}), "a b") == std::vector<std::string>{"a b"});
   CHECK(pieces(Pretokenizer({"b"}), "abbc") == std::vector<std::string>{"a", "b", "b", "c"});
 }
