@@ -66,7 +66,9 @@ void* HostBackend::fresh(size_t block) {
 }
 
 void* HostBackend::allocate(size_t bytes) {
-  if (bytes == 0) return nullptr;
+  // An address for nothing: kernels may hand it on (memset of no bytes wants one that is not null).
+  alignas(kAlign) static std::byte nothing[kAlign];
+  if (bytes == 0) return nothing;
   const size_t size_class = class_of(bytes);
   void* p = kRecycle ? reuse(size_class) : nullptr;
   if (!p) {
@@ -89,7 +91,7 @@ void* HostBackend::allocate(size_t bytes) {
 }
 
 void HostBackend::release(void* data, size_t bytes) noexcept {
-  if (!data) return;
+  if (bytes == 0) return;
   if (!kRecycle) return std::free(data);
   const size_t size_class = class_of(bytes);
   const std::lock_guard lock(mutex_);

@@ -240,8 +240,9 @@ TEST_CASE("memory: blocks are aligned, large enough, and used again", "[memory]"
     host.trim();
     CHECK(host.cached_bytes() == 0);
   }
-  CHECK(host.allocate(0) == nullptr);
-  host.release(nullptr, 0);
+  void* nothing = host.allocate(0);
+  CHECK(nothing != nullptr);  // memset and memcpy want an address for no bytes too
+  host.release(nothing, 0);
 }
 
 TEST_CASE_METHOD(Setup, "tensor: one in a static object outlives everything else", "[memory]") {
