@@ -113,11 +113,13 @@ ProofResult prove_backend(const Sample& s, Device device, DType dtype, const Arr
     there.push_back(same_numbers(inputs[i], s.inputs[i], dtype, device));
     rounded_inputs.push_back(same_numbers(inputs[i], s.inputs[i], rounded_type, kReference));
   }
-  for (const Tensor& dy : reference.upstream) {
-    SampleInput like;  // an output may be in the accumulator's type: so is its gradient
-    like.accumulator = dy.defined() && dy.dtype() != dtype;
-    upstream_there.push_back(same_numbers(dy, like, dtype, device));
-    rounded_upstream.push_back(same_numbers(dy, like, rounded_type, kReference));
+  // An output may have a type of its own (statistics, casts): its gradient has the same.
+  const Tensors rounded_outputs = s.by_hand ? s.by_hand(rounded_inputs).outputs : Tensors{};
+  for (size_t i = 0; i < reference.upstream.size(); ++i) {
+    const Tensor& dy = reference.upstream[i];
+    upstream_there.push_back(dy.defined() ? same_numbers(dy, {}, dy.dtype(), device) : Tensor());
+    rounded_upstream.push_back(
+        dy.defined() ? same_numbers(dy, {}, rounded_outputs[i].dtype(), kReference) : Tensor());
   }
   int place = 0;
   for (Tensors* list : {&there, &upstream_there}) {
