@@ -10,6 +10,22 @@ void SavedTensor::changed() const {
        "; run backward before changing it, or work on a copy");
 }
 
+void check_upstream(const char* op, const Tensor& dy, const Shape& shape) {
+  check(dy.defined(), op, ": the gradient of the output is missing (undefined tensor)",
+        in_module());
+  check(dy.shape() == shape, op, ": the gradient of the output must have the output's shape ",
+        shape, "; got ", dy.shape(), in_module());
+}
+void check_upstream(const char* op, const Tensor& dy, const Shape& shape, DType dtype) {
+  check_upstream(op, dy, shape);
+  check(dy.dtype() == dtype, op, ": the gradient of the output must hold the output's type ", dtype,
+        "; got ", dy.dtype(), in_module());
+}
+void check_upstream(const char* op, const Tensor& dy, const Like& output) {
+  check_upstream(op, dy, output.shape, output.dtype);
+  check_device(op, dy, output.device);
+}
+
 void detail::check_target(int input, const Tensor& target, const Shape& shape, DType dtype,
                           Device device) {
   check(target.shape() == shape, "backward: the target for the gradient of input ", input,

@@ -127,17 +127,31 @@ void check_same_dtype(const char* op, const Tensor& first, const Ts&... others) 
   };
   (one(others), ...);
 }
-/// Error unless `dy` is there and has the shape and type of the output whose gradient it is.
-inline void check_upstream(const char* op, const Tensor& dy, const Shape& shape, DType dtype) {
-  check(dy.defined(), op, ": the gradient of the output is missing (undefined tensor)",
-        in_module());
-  check(dy.shape() == shape, op, ": the gradient of the output must have the output's shape ",
-        shape, "; got ", dy.shape(), in_module());
-  check(dy.dtype() == dtype, op, ": the gradient of the output must hold the output's type ", dtype,
-        "; got ", dy.dtype(), in_module());
+/// What a tensor is like, without its values: what an op keeps of its output to check dy by.
+struct Like {
+  Shape shape;
+  DType dtype = DType::f32;
+  Device device;
+  Like() = default;
+  Like(const Tensor& t) : shape(t.shape()), dtype(t.dtype()), device(t.device()) {}
+};
+/// Error unless `dy` is there and has the shape of the output whose gradient it is.
+void check_upstream(const char* op, const Tensor& dy, const Shape& shape);
+/// The same with the element type of the output.
+void check_upstream(const char* op, const Tensor& dy, const Shape& shape, DType dtype);
+/// The same with the output's device too.
+void check_upstream(const char* op, const Tensor& dy, const Like& output);
+inline void check_upstream(const char* op, const Tensor& dy, const Tensor& output) {
+  check_upstream(op, dy, Like(output));
 }
 inline void check_defined(const char* op, const char* what, const Tensor& t) {
   check(t.defined(), op, ": ", what, " is missing (undefined tensor)", in_module());
+}
+
+/// Error unless `t` is on `device`, where what it is used with lies.
+inline void check_device(const char* op, const Tensor& t, Device device) {
+  check(t.device() == device, op, ": all tensors must be on one device; got ", device, " and ",
+        t.device(), in_module(), "; move one with to(x, device)");
 }
 
 /// Larger of two, comparing only: no operation is counted.

@@ -14,6 +14,8 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
                                               const Tensor& w_k, const Tensor& b_k,
                                               const Tensor& w_v, const Tensor& b_v,
                                               const Tensor& table, const Attrs& a, Saved* s) {
+  check_defined(name, "x", x);
+  check_defined(name, "the weight of q", w_q);
   check(x.ndim() == 3, "attention_layer: x must be (B, T, D); got ", x.shape(), in_module());
   const bool fused = !w_k.defined();
   const int64_t rows = (a.heads + (fused ? 2 * a.kv_heads : 0)) * a.head_dim;
@@ -57,6 +59,9 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
 
 std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<10>& into) {
   const Attrs a = s.attrs;
+  check_defined(name, "the gradient of the output", dy);
+  check(dy.ndim() == 3, "attention_layer: the gradient of the output must be (B, T, D); got ",
+        dy.shape(), in_module());
   const int64_t b = dy.size(0), t = dy.size(1), h = a.heads, g = a.kv_heads, d = a.head_dim;
   auto [d_o, dw_out, db_out] = ops::Linear::backward(dy, std::move(s.out), into.pick(-1, 7, 8));
   s.out = {};

@@ -13,6 +13,7 @@ inline Sample adamw_step(std::string name, const ops::AdamWUpdate::Attrs& attrs,
   s.narrow = false;
   s.inputs = {constant(normal(shape, seed))};
   s.apply = [=](const Sample::Tensors& in) -> Sample::Tensors {
+    check_defined(ops::AdamWUpdate::name, "the gradient", in[0]);
     const Device device = in[0].device();
     const DType dtype = in[0].dtype(), wide = acc_dtype(dtype);
     SampleInput squares = normal(shape, seed + 3, 0.1);

@@ -18,8 +18,7 @@ struct Cast {
     DType dtype = DType::f32;
   };
   struct Saved {
-    Shape shape;
-    DType dtype = DType::f32;
+    Like x, y;
   };
 
   struct Call {
@@ -73,15 +72,13 @@ struct Cast {
     const bool proof = x.dtype() >= DType::dual;
     const Tensor y = empty(x.shape(), proof ? x.dtype() : a.dtype, x.device());
     run(x.device(), Call{x, y});
-    if (saved) *saved = {x.shape(), x.dtype()};
+    if (saved) *saved = {x, y};
     return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
     if (!into.wants(0)) return {};
-    const Tensor& target = into.target[0];
-    const GradTensor dx = target.defined()
-                              ? GradTensor(target, !into.overwrite[0])
-                              : GradTensor(empty(s.shape, s.dtype, dy.device()), false);
+    check_upstream(name, dy, s.y);
+    const GradTensor dx = into.at(0, s.x.shape, s.x.dtype, s.x.device);
     run(dy.device(), Call{dy, dx});
     return {dx};
   }
@@ -98,14 +95,17 @@ struct ToDevice {
   };
   struct Saved {
     Device from;
+    Like y;
   };
 
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    if (saved) saved->from = x.device();
-    return moved(x, a.device);
+    const Tensor y = moved(x, a.device);
+    if (saved) *saved = {x.device(), y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     return {hand_on(moved(dy, s.from), into, 0)};
   }
 

@@ -22,6 +22,7 @@ struct Concat {
   struct Saved {
     std::array<int64_t, kMaxParts> sizes{};  // -1: absent
     int axis = 0;
+    Like y;
   };
   using Parts = std::array<Tensor, kMaxParts>;
 
@@ -45,6 +46,7 @@ struct Concat {
     }
     if (!saved) return y;
     saved->axis = axis;
+    saved->y = y;
     for (size_t p = 0; p < parts.size(); ++p) {
       saved->sizes[p] = parts[p].defined() ? parts[p].size(axis) : -1;
     }
@@ -52,6 +54,7 @@ struct Concat {
   }
 
   static Parts backward(const Tensor& dy, Saved&& s, const Into<kMaxParts>& into = {}) {
+    check_upstream(name, dy, s.y);
     Parts dx;
     int64_t start = 0;
     for (int p = 0; p < kMaxParts; ++p) {
@@ -68,6 +71,7 @@ struct Concat {
   static int64_t checked(const Tensor& x, const Tensor& first, int axis) {
     check(x.dtype() == first.dtype(), "concat: all tensors must hold one type; got ", first.dtype(),
           " and ", x.dtype(), in_module(), "; convert with to(x, dtype)");
+    check_device(name, x, first.device());
     bool fits = x.ndim() == first.ndim();
     for (int i = 0; fits && i < x.ndim(); ++i) fits = i == axis || x.size(i) == first.size(i);
     check(fits, "concat: shapes must be equal but for axis ", axis, "; got ", first.shape(),
@@ -91,7 +95,7 @@ struct Split {
   };
   struct Saved {
     Attrs attrs;
-    Shape x;
+    Like x;
   };
   using Parts = std::array<Tensor, kMaxParts>;
 
@@ -110,14 +114,14 @@ struct Split {
       parts[p] = x.narrow(axis, start, a.sizes[p]);
       start += a.sizes[p];
     }
-    if (saved) *saved = {{axis, a.parts, a.sizes}, x.shape()};
+    if (saved) *saved = {{axis, a.parts, a.sizes}, x};
     return parts;
   }
 
   static std::array<Tensor, 1> backward(const Parts& dy, Saved&& s, const Into<1>& into = {}) {
     const auto first = std::find_if(dy.begin(), dy.end(), [](auto& t) { return t.defined(); });
     if (!into.wants(0) || first == dy.end()) return {};
-    const GradTensor dx = gradient_of_shape(into, 0, s.x, *first);
+    const GradTensor dx = into.at(0, s.x.shape, s.x.dtype, s.x.device);
     const size_t parts = static_cast<size_t>(s.attrs.parts);
     const bool gaps = std::any_of(dy.begin(), dy.begin() + s.attrs.parts,
                                   [](const Tensor& t) { return !t.defined(); });
@@ -126,6 +130,7 @@ struct Split {
     for (size_t p = 0; p < parts; ++p) {
       const int64_t size = s.attrs.sizes[p];
       const Tensor part = dx.tensor().narrow(s.attrs.axis, start, size);
+      if (dy[p].defined()) check_upstream(name, dy[p], part);
       if (dy[p].defined() && std::exchange(zeros, false)) {
         run(dy[p].device(), Narrow::Backward{dy[p], dx, s.attrs.axis, start, 1});
       } else if (dy[p].defined()) {

@@ -127,6 +127,9 @@ struct CrossEntropy {
                                         const Into<2>& into = {}) {
     const GradTensor dx = into.at(0, s.x);
     if (!dx.wanted() || !dy[0].defined()) return {};
+    const Tensor& l = s.l;
+    check_upstream(name, dy[0], s.attrs.reduction == Reduction::none ? l.shape() : Shape{},
+                   l.dtype());
     run(dy[0].device(), Backward{rows(s.x, s.targets, s.attrs), dy[0], s.l, s.stats, dx});
     s = {};
     return {dx, Tensor()};

@@ -14,6 +14,7 @@ struct CumSum {
   };
   struct Saved {
     int axis = 0;
+    Like y;
   };
 
   struct Call {
@@ -51,11 +52,12 @@ struct CumSum {
           x.shape(), "; got ", a.axis, in_module());
     const Tensor y = empty_like(x);
     run(x.device(), Call{x, y, axis, false});
-    if (saved) saved->axis = axis;
+    if (saved) *saved = {axis, y};
     return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
-    const GradTensor dx = gradient_of_shape(into, 0, dy.shape(), dy);
+    check_upstream(name, dy, s.y);
+    const GradTensor dx = gradient_of_shape(into, 0, s.y.shape, dy);
     if (dx.wanted()) run(dy.device(), Call{dy, dx, s.axis, true});
     return {dx};
   }

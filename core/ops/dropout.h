@@ -44,6 +44,7 @@ struct Dropout {
   struct Saved {
     Attrs attrs;
     bool residual = false;
+    Like y;
   };
 
   struct Call {
@@ -85,10 +86,11 @@ struct Dropout {
           residual.defined() ? residual.shape() : Shape{}, in_module());
     Tensor y = empty_like(x);
     run(x.device(), Call{x, residual, y, a});
-    if (saved) *saved = {a, residual.defined()};
+    if (saved) *saved = {a, residual.defined(), y};
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     const GradTensor dx = into.at(0, dy);
     if (dx.wanted()) run(dy.device(), Call{dy, Tensor(), dx, s.attrs});
     return {dx, s.residual ? hand_on(dy, into, 1) : Tensor()};

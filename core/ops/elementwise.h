@@ -30,6 +30,7 @@ struct Binary {
   struct Saved {
     SavedTensor a, b;
     Shape a_shape, b_shape;
+    Like y;
   };
 
   struct Forward {
@@ -102,6 +103,7 @@ struct Binary {
     if (saved) {
       saved->a_shape = a.shape();
       saved->b_shape = b.shape();
+      saved->y = y;
       if (to_a.reads_a || to_b.reads_a) saved->a = a;
       if (to_a.reads_b || to_b.reads_b) saved->b = b;
     }
@@ -109,6 +111,7 @@ struct Binary {
   }
 
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     std::array<Tensor, 2> dx;
     if constexpr (to_a.is_dy) dx[0] = sum_to_shape(dy, s.a_shape, into, 0);
     if constexpr (to_b.is_dy) dx[1] = sum_to_shape(dy, s.b_shape, into, 1);

@@ -135,11 +135,8 @@ struct Embedding {
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
     if (!into.wants(1)) return {};
-    GradTensor dw;
-    if (into.target[1].defined())
-      dw = into.at(1, into.target[1]);
-    else
-      dw = GradTensor(empty(s.table, s.dtype, dy.device()), false);
+    check_upstream(name, dy, s.ids.get().shape().append(s.table[1]), s.dtype);
+    const GradTensor dw = into.at(1, s.table, s.dtype, dy.device());
     run(dy.device(), Backward{s.ids, dy, dw, s.attrs.scale, s.attrs.padding_id});
     return {Tensor(), dw};
   }

@@ -97,8 +97,10 @@ struct Gate {
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
-    const GradTensor da = into.at(0, s.a), db = into.at(1, s.b);
     const Tensor &a = s.a, &b = s.b;
+    const Shape y = b.defined() ? a.shape() : a.shape().with_last(a.size(-1) / 2);
+    check_upstream(name, dy, y, a.dtype());
+    const GradTensor da = into.at(0, s.a), db = into.at(1, s.b);
     if (b.defined()) {
       run(dy.device(), Backward{dy, a, b, da, db, s.attrs});
     } else if (da.wanted()) {

@@ -89,6 +89,7 @@ struct GatherCalls {
     SavedTensor index;
     Shape x;
     int axis = 0;
+    Like y;
   };
   static int checked_axis(const char* op, const Tensor& x, int axis) {
     check_defined(op, "x", x);
@@ -122,10 +123,11 @@ struct Gather {
           x.shape(), ", index is ", index.shape(), in_module());
     const Tensor y = empty(index.shape(), x.dtype(), x.device());
     run(x.device(), GatherCalls::Forward{x, index, y, axis});
-    if (saved) *saved = {index, x.shape(), axis};
+    if (saved) *saved = {index, x.shape(), axis, y};
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     return GatherCalls::backward(dy, std::move(s), into);
   }
 };
@@ -141,6 +143,7 @@ struct IndexSelect {
   static Tensor forward(const Tensor& x, const Tensor& index, const Attrs& a, Saved* saved) {
     const int axis = GatherCalls::checked_axis(name, x, a.axis);
     check_indices(name, index, x.size(axis));
+    check_device(name, index, x.device());
     check(index.ndim() == 1, "index_select: index must be a list (I); got ", index.shape(),
           in_module());
     Shape sizes = x.shape(), list, steps;
@@ -152,10 +155,11 @@ struct IndexSelect {
     const Tensor along = make_view(index, list, steps, index.offset());
     const Tensor y = empty(sizes, x.dtype(), x.device());
     run(x.device(), GatherCalls::Forward{x, along, y, axis});
-    if (saved) *saved = {along, x.shape(), axis};
+    if (saved) *saved = {along, x.shape(), axis, y};
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     return GatherCalls::backward(dy, std::move(s), into);
   }
 };

@@ -150,6 +150,7 @@ struct LayerNorm {
     return y;
   }
   static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
+    check_upstream(name, dy, s.x);
     const GradTensor dx = into.at(0, s.x), dw = into.at(1, s.w);
     const GradTensor db = s.bias ? into.at(2, s.w) : GradTensor();
     run(dy.device(), Backward{dy, s.x, s.w, s.m, s.r, dx, dw, db, s.unit_offset});

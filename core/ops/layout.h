@@ -11,7 +11,9 @@ namespace tally::ops {
 struct Copy {
   static constexpr const char* name = "copy";
   struct Attrs {};
-  struct Saved {};
+  struct Saved {
+    Like y;
+  };
 
   struct Call {
     static constexpr const char* name = "copy";
@@ -30,10 +32,11 @@ struct Copy {
     }
   };
 
-  static Tensor forward(const Tensor& x, const Attrs&, Saved*) {
+  static Tensor forward(const Tensor& x, const Attrs&, Saved* saved) {
     check_defined(name, "x", x);
     Tensor y = empty_like(x);
     run(x.device(), Call{x, y});
+    if (saved) saved->y = y;
     return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&&, const Into<1>& into = {});
@@ -42,10 +45,7 @@ struct Copy {
 /// Where the gradient of input i goes that has this shape, the type and the device of `like`.
 template <int N>
 GradTensor gradient_of_shape(const Into<N>& into, int i, const Shape& shape, const Tensor& like) {
-  if (!into.wants(i)) return {};
-  const size_t k = static_cast<size_t>(i);
-  if (into.target[k].defined()) return {into.target[k], !into.overwrite[k]};
-  return {empty(shape, like.dtype(), like.device()), false};
+  return into.at(i, shape, like.dtype(), like.device());
 }
 
 /// Hands on a gradient that holds the right numbers already: itself when it is dense, so that no
@@ -60,7 +60,8 @@ Tensor hand_on(const Tensor& gradient, const Into<N>& into, int i) {
   return dx;
 }
 
-inline std::array<Tensor, 1> Copy::backward(const Tensor& dy, Saved&&, const Into<1>& into) {
+inline std::array<Tensor, 1> Copy::backward(const Tensor& dy, Saved&& s, const Into<1>& into) {
+  check_upstream(name, dy, s.y);
   return {hand_on(dy, into, 0)};
 }
 

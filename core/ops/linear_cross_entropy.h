@@ -138,6 +138,7 @@ struct LinearCrossEntropy {
   static std::array<Tensor, 3> backward(const std::array<Tensor, 2>& dy, Saved&& s,
                                         const Into<3>& into = {}) {
     if (!dy[0].defined()) return {};
+    check_upstream(name, dy[0], Shape{}, acc_dtype(s.dtype));
     const GradTensor dh = result(s.gh, s.dtype, into, 0), dw = result(s.gw, s.dtype, into, 1);
     if (dh.wanted() || dw.wanted())
       run(dy[0].device(), Backward{dy[0], s.gh, s.gw, dh, dw, s.dtype});
@@ -149,8 +150,8 @@ struct LinearCrossEntropy {
   // The gradient to add to, else the piece itself where it has the right type.
   static GradTensor result(const Tensor& piece, DType dtype, const Into<3>& into, int i) {
     if (!into.wants(i)) return {};
-    const Tensor& target = into.target[static_cast<size_t>(i)];
-    if (target.defined()) return {target, true};
+    if (into.target[static_cast<size_t>(i)].defined())
+      return into.at(i, piece.shape(), dtype, piece.device());
     return {piece.dtype() == dtype ? piece : empty(piece.shape(), dtype, piece.device()), false};
   }
 };

@@ -94,22 +94,18 @@ struct MatMul {
     check(k == mb.size(tb ? -1 : -2),
           "matmul: a (..., M, K) and b (..., K, N) must agree in K; a is ", a.shape(),
           ta ? " transposed" : "", ", b is ", b.shape(), tb ? " transposed" : "", in_module());
-    const Shape batch = broadcast_shapes(name, ma.shape().drop_last().drop_last(),
-                                         mb.shape().drop_last().drop_last());
-    const Shape sizes = batch.append(ma.size(ta ? -1 : -2)).append(mb.size(tb ? -2 : -1));
-    const Tensor y = empty(sizes, a.dtype(), a.device());
+    const Tensor y = empty(product_shape(ma, mb, attrs), a.dtype(), a.device());
     run(a.device(), Call{ma, mb, y, ta, tb});
     if (saved) *saved = {a, b, attrs};
-    Shape seen = batch;
-    if (a.ndim() > 1) seen = seen.append(sizes[-2]);
-    if (b.ndim() > 1) seen = seen.append(sizes[-1]);
-    return y.reshape(seen);
+    return y.reshape(seen_shape(y.shape(), a, b));
   }
 
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
     const Tensor &a = s.a, &b = s.b;
     const bool ta = s.attrs.trans_a, tb = s.attrs.trans_b;
-    const Tensor ma = as_matrix(a, 0), mb = as_matrix(b, 1), mdy = gradient_matrix(dy, a, b);
+    const Tensor ma = as_matrix(a, 0), mb = as_matrix(b, 1);
+    check_upstream(name, dy, seen_shape(product_shape(ma, mb, s.attrs), a, b), a.dtype());
+    const Tensor mdy = gradient_matrix(dy, a, b);
     check_matrix("the gradient of y", mdy);
     const GradTensor da = into.at(0, a), db = into.at(1, b);
     // Each product gives its operand as it lies: a transposed one is the transposed product.
@@ -139,6 +135,18 @@ struct MatMul {
     check(s[-1] == 1 || n[-1] == 1 || s[-2] == 1 || n[-2] == 1, "matmul: each matrix of ", what,
           " must have dense rows or dense columns; its shape is ", n, ", its strides are ", s,
           in_module(), "; call contiguous(x) first");
+  }
+  static Shape product_shape(const Tensor& ma, const Tensor& mb, const Attrs& attrs) {
+    const Shape batch = broadcast_shapes(name, ma.shape().drop_last().drop_last(),
+                                         mb.shape().drop_last().drop_last());
+    return batch.append(ma.size(attrs.trans_a ? -1 : -2)).append(mb.size(attrs.trans_b ? -2 : -1));
+  }
+  /// The shape of y without the axes of size 1 that a vector among a and b was given.
+  static Shape seen_shape(const Shape& sizes, const Tensor& a, const Tensor& b) {
+    Shape seen = sizes.drop_last().drop_last();
+    if (a.ndim() > 1) seen = seen.append(sizes[-2]);
+    if (b.ndim() > 1) seen = seen.append(sizes[-1]);
+    return seen;
   }
   /// A vector with a new axis of size 1 at `axis` (0: a row, 1: a column); others as they are.
   static Tensor as_matrix(const Tensor& t, int axis) {

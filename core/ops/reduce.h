@@ -33,6 +33,7 @@ struct Reduce {
     SavedTensor x, y;
     Shape x_shape, kept;  // kept: the shape of y with size 1 for the reduced axes
     double correction = 0;
+    Like output;  // y as the caller has it
   };
 
   struct Forward {
@@ -111,17 +112,20 @@ struct Reduce {
     }
     const Tensor y = empty(kept, x.dtype(), x.device());
     run(x.device(), Forward{x, y, a.correction});
+    const Tensor output = a.keepdim ? y : y.reshape(dropped_shape(x, a.axes));
     if (saved) {
+      saved->output = output;
       saved->x_shape = x.shape();
       saved->kept = kept;
       saved->correction = a.correction;
       if (Rule::needs_x) saved->x = x;
       if (Rule::needs_y) saved->y = y;
     }
-    return a.keepdim ? y : y.reshape(dropped_shape(x, a.axes));
+    return output;
   }
 
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.output);
     const GradTensor dx = gradient_of_shape(into, 0, s.x_shape, dy);
     if (!dx.wanted()) return {};
     run(dy.device(), Backward{with_axes(dy, s.kept), s.x, s.y, dx, s.correction});

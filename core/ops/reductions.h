@@ -158,6 +158,9 @@ using Var = Reduce<VarRule>;
 template <int N>
 Tensor sum_to_shape(const Tensor& dy, const Shape& shape, const Into<N>& into, int i) {
   if (shape == dy.shape()) return hand_on(dy, into, i);
+  check(broadcast_shapes("backward", shape, dy.shape()) == dy.shape(),
+        "backward: the gradient of the output must have the output's shape, to which ", shape,
+        " broadcasts; got ", dy.shape(), in_module());
   const GradTensor dx = gradient_of_shape(into, i, shape, dy);
   if (dx.wanted()) run(dy.device(), Sum::Forward{dy, dx});
   return dx;

@@ -136,6 +136,7 @@ struct RMSNorm {
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.x);
     const GradTensor dx = into.at(0, s.x), dw = into.at(1, s.w);
     run(dy.device(), Backward{dy, s.x, s.w, s.r, dx, dw, s.attrs.unit_offset});
     return {dx, dw};

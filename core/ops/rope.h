@@ -31,6 +31,7 @@ struct Rope {
   struct Saved {
     SavedTensor table, positions;
     Attrs attrs;
+    Like y;
   };
 
   // One turn, forward or (the sine negated) back; x and y may be the same memory.
@@ -107,10 +108,11 @@ struct Rope {
                         const Attrs& a, Saved* saved) {
     Tensor y = x.defined() ? empty_like(x) : Tensor();
     turn(x, table, positions, a, y);
-    if (saved) *saved = {table, positions, a};
+    if (saved) *saved = {table, positions, a, y};
     return y;
   }
   static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
+    check_upstream(name, dy, s.y);
     const GradTensor dx = into.at(0, dy);
     if (dx.wanted()) turn_back(dy, s.table, s.positions, s.attrs, dx);
     return {dx, Tensor(), Tensor()};

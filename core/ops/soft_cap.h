@@ -79,6 +79,7 @@ struct SoftCap {
     return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.x);
     const GradTensor dx = into.at(0, s.x);
     run(dy.device(), Backward{dy, s.x, dx, s.cap});
     return {dx};

@@ -132,6 +132,7 @@ struct Softmax {
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     const GradTensor dx = into.at(0, s.y);
     if (dx.wanted()) run(dy.device(), Backward{dy, s.y, dx, s.scale});
     return {dx, Tensor()};
@@ -236,6 +237,7 @@ struct LogSoftmax {
     return y;
   }
   static std::array<Tensor, 2> backward(const Tensor& dy, Saved&& s, const Into<2>& into = {}) {
+    check_upstream(name, dy, s.y);
     const GradTensor dx = into.at(0, s.y);
     if (dx.wanted()) run(dy.device(), Backward{dy, s.y, s.mask, dx, s.scale});
     return {dx, Tensor()};

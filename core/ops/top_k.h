@@ -21,6 +21,7 @@ struct TopK {
   struct Saved {
     SavedTensor indices;
     Shape x;
+    Like y;
   };
 
   struct Forward {
@@ -93,12 +94,13 @@ struct TopK {
     const Tensor values = empty(x.shape().with_last(a.k), x.dtype(), x.device());
     const Tensor indices = empty(values.shape(), DType::i64, x.device());
     run(x.device(), Forward{x, values, indices});
-    if (saved) *saved = {indices, x.shape()};
+    if (saved) *saved = {indices, x.shape(), values};
     return {values, indices};
   }
   static std::array<Tensor, 1> backward(const std::array<Tensor, 2>& dy, Saved&& s,
                                         const Into<1>& into = {}) {
     if (!into.wants(0) || !dy[0].defined()) return {};
+    check_upstream(name, dy[0], s.y);
     const GradTensor dx = gradient_of_shape(into, 0, s.x, dy[0]);
     run(dy[0].device(), Backward{dy[0], s.indices, dx});
     return {dx};

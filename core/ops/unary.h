@@ -25,6 +25,7 @@ struct Unary {
   using Attrs = UnaryAttrs;
   struct Saved {
     SavedTensor kept;
+    Like y;
     Attrs attrs;
   };
 
@@ -81,12 +82,14 @@ struct Unary {
     run(x.device(), Forward{x, y, a});
     if (!saved) return y;
     saved->attrs = a;
+    saved->y = y;
     if (Rule::keeps == Keeps::input) saved->kept = x;
     if (Rule::keeps == Keeps::output) saved->kept = y;
     return y;
   }
 
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     if constexpr (requires { Rule::slope_is_dy; }) {
       return {hand_on(dy, into, 0)};
     } else {

@@ -16,13 +16,16 @@ struct Reshape {
   };
   struct Saved {
     Shape x;
+    Like y;
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    if (saved) saved->x = x.shape();
-    return x.reshape(a.shape);
+    const Tensor y = x.reshape(a.shape);
+    if (saved) *saved = {x.shape(), y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     const Tensor dense = dy.is_contiguous() ? dy : Copy::forward(dy, {}, nullptr);
     return {hand_on(dense.reshape(s.x), into, 0)};
   }
@@ -35,13 +38,16 @@ struct Transpose {
   };
   struct Saved {
     Attrs attrs;
+    Like y;
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    if (saved) saved->attrs = a;
-    return x.transpose(a.axis_a, a.axis_b);
+    const Tensor y = x.transpose(a.axis_a, a.axis_b);
+    if (saved) *saved = {a, y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     return {hand_on(dy.transpose(s.attrs.axis_a, s.attrs.axis_b), into, 0)};
   }
 };
@@ -53,14 +59,17 @@ struct Permute {
   };
   struct Saved {
     Shape axes;
+    Like y;
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
     const Shape axes = resolve(x, a.axes);
-    if (saved) saved->axes = axes;
-    return permuted(x, axes);
+    const Tensor y = permuted(x, axes);
+    if (saved) *saved = {axes, y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     Shape inverse = s.axes;
     for (int i = 0; i < inverse.ndim(); ++i) inverse[static_cast<int>(s.axes[i])] = i;
     return {hand_on(permuted(dy, inverse), into, 0)};
@@ -99,6 +108,7 @@ struct Narrow {
   struct Saved {
     Shape x;
     Attrs attrs;
+    Like y;
   };
 
   struct Backward {
@@ -131,13 +141,15 @@ struct Narrow {
 
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    if (saved) *saved = {x.shape(), a};
-    return x.narrow(a.axis, a.start, a.length, a.step);
+    const Tensor y = x.narrow(a.axis, a.start, a.length, a.step);
+    if (saved) *saved = {x.shape(), a, y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    const int axis = s.attrs.axis < 0 ? s.attrs.axis + s.x.ndim() : s.attrs.axis;
+    check_upstream(name, dy, s.y);
     const GradTensor dx = gradient_of_shape(into, 0, s.x, dy);
     if (!dx.wanted()) return {};
-    const int axis = s.attrs.axis < 0 ? s.attrs.axis + s.x.ndim() : s.attrs.axis;
     run(dy.device(), Backward{dy, dx, axis, s.attrs.start, s.attrs.step});
     return {dx};
   }
@@ -151,13 +163,16 @@ struct Expand {
   };
   struct Saved {
     Shape x;
+    Like y;
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    if (saved) saved->x = x.shape();
-    return x.expand(a.shape);
+    const Tensor y = x.expand(a.shape);
+    if (saved) *saved = {x.shape(), y};
+    return y;
   }
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
+    check_upstream(name, dy, s.y);
     return {sum_to_shape(dy, s.x, into, 0)};
   }
 };

@@ -16,6 +16,7 @@ struct Where {
   struct Saved {
     SavedTensor c;
     Shape a_shape, b_shape;
+    Like y;
   };
 
   struct Forward {
@@ -81,10 +82,11 @@ struct Where {
     const Shape both = broadcast_shapes(name, a.shape(), b.shape());
     const Tensor y = empty(broadcast_shapes(name, both, c.shape()), a.dtype(), a.device());
     run(a.device(), Forward{c, a, b, y});
-    if (saved) *saved = {c, a.shape(), b.shape()};
+    if (saved) *saved = {c, a.shape(), b.shape(), y};
     return y;
   }
   static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
+    check_upstream(name, dy, s.y);
     const GradTensor da = gradient_of_shape(into, 1, s.a_shape, dy);
     const GradTensor db = gradient_of_shape(into, 2, s.b_shape, dy);
     if (da.wanted() || db.wanted()) run(dy.device(), Backward{dy, s.c, da, db});

@@ -44,6 +44,7 @@ struct Attention {
   static void backward_to(const Tensor& dy, Saved&& s, const GradTensor& dq, const GradTensor& dk,
                           const GradTensor& dv) {
     if (!dq.wanted() && !dk.wanted() && !dv.wanted()) return;
+    check_upstream(name, dy, s.y);
     check_gradient("dq", s.q, dq);
     check_gradient("dk", s.k, dk);
     check_gradient("dv", s.v, dv);
