@@ -3,8 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "backends/cpu/ceilings.h"
 #include "cli/common.h"
+#include "cli/ledger_view.h"
+#include "cli/run_report.h"
 #include "core/parallel.h"
 #include "data/file.h"
 #include "data/tokenizer_io.h"
@@ -139,27 +140,50 @@ class Loop {
   int run() {
     const TrainConfig& t = s_.config.train;
     flops_ = trainer_.model_flops_per_step();
-    peak_ = o_.quiet ? 0 : cpu::measure_fma_peak();
     install_interrupt();
     start_ = logged_ = Clock::now();
     while (trainer_.steps_done() < t.steps) {
-      const StepResult r = trainer_.step();
+      const StepResult r = trainer_.steps_done() == first_ + 3 ? listed_step() : trainer_.step();
       const bool last = r.step == t.steps;
       const bool evaluate = trainer_.has_validation() && !last && r.step % t.eval_every == 0;
       if (r.step % t.log_every == 0 || last || evaluate) log(r, evaluate);
       show(r, last);
       if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
-      if (!last && r.step % t.checkpoint_every == 0) trainer_.save(run_, s_.facts);
+      if (!last && r.step % t.checkpoint_every == 0) save();
       if (interrupted()) return stop("interrupted", 130);
       if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last)
         return stop("the time is up", 0);
     }
-    trainer_.save(run_, s_.facts);
+    save();
     line_.finish();
     return finish();
   }
 
  private:
+  /// A step under a ledger, kept for the report, with what the machine allows beside it.
+  StepResult listed_step() {
+    StepLedger l;
+    StepResult r;
+    {
+      Ledger ledger;
+      const auto start = Clock::now();
+      r = trainer_.step();
+      l.step_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      l.calls.assign(ledger.entries().begin(), ledger.entries().end());
+    }
+    const auto pause = Clock::now();
+    l.ceilings = measure_ceilings();
+    peak_ = l.ceilings.flops;
+    save_ledger(run_.path(), l);
+    const auto paused = Clock::now() - pause;  // no part of the training's time
+    start_ += paused;
+    logged_ += paused;
+    return r;
+  }
+  void save() {
+    trainer_.save(run_, s_.facts);
+    write_report(run_.path());
+  }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   void log(const StepResult& r, bool evaluate) {
@@ -171,6 +195,7 @@ class Loop {
         {"loss", r.loss},
         {"lr", r.lr},
         {"grad_norm", r.grad_norm},
+        {"log_z", r.log_z},
         {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
         {"flops_per_s", steps * flops_ / passed.count()}};
     if (evaluate) {
@@ -199,20 +224,23 @@ class Loop {
   }
 
   void sample() {
-    if (o_.quiet || o_.json) return;
-    line_.finish();
+    const bool shown = !o_.quiet && !o_.json;
+    if (shown) line_.finish();
     tally::GenerateOptions g;
     g.max_new_tokens = s_.config.train.sample_tokens;
     g.sampling = {0.8, 40, 1, 0};
-    std::fputs("  sample: ", stderr);
-    generate_text(trainer_.model(), s_.tokenizer, "", g, [](std::string_view piece) {
-      std::fwrite(piece.data(), 1, piece.size(), stderr);
+    if (shown) std::fputs("  sample: ", stderr);
+    std::string text;
+    generate_text(trainer_.model(), s_.tokenizer, "", g, [&](std::string_view piece) {
+      text += piece;
+      if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
     });
-    std::fputc('\n', stderr);
+    if (shown) std::fputc('\n', stderr);
+    run_.append_line("samples.jsonl", Json{{"step", trainer_.steps_done()}, {"text", text}}.dump());
   }
 
   int stop(const char* why, int code) {
-    trainer_.save(run_, s_.facts);
+    save();
     line_.finish();
     std::fprintf(stderr, "%s: saved after step %lld; go on with: tally train --resume %s\n", why,
                  static_cast<long long>(trainer_.steps_done()), run_.path().c_str());
@@ -242,6 +270,7 @@ class Loop {
           ", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss,
           e.bits_per_byte, e.tokens);
     }
+    write_report(run_.path());
     if (o_.json)
       print_json(result);
     else
@@ -265,7 +294,7 @@ int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resum
                   parse_device(s.inputs.device));
   if (resume) {
     trainer.resume(run, s.facts);
-    run.truncate_metrics(trainer.steps_done());
+    run.drop_lines_after(trainer.steps_done());
     if (trainer.steps_done() >= s.config.train.steps) {
       std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n",
                    static_cast<long long>(trainer.steps_done()));

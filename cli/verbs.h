@@ -89,6 +89,24 @@ struct AccountOptions : Common {
 };
 int account(const AccountOptions& options);
 
+struct ProfileVerbOptions : Common {
+  TargetOptions target;
+  int64_t batch = 0, seq = 0, steps = 5;  // 0: as the target trains
+  bool decode = false;
+  std::string by = "op", out = "profile";
+};
+int profile(const ProfileVerbOptions& options);
+
+struct ReportVerbOptions : Common {
+  std::string run;
+};
+int report(const ReportVerbOptions& options);
+
+struct CompareOptions : Common {
+  std::string a, b, out = "compare.html";
+};
+int compare(const CompareOptions& options);
+
 struct VerifyOptions : Common {
   std::string verb;  // model, ops, optim, tokenizer
   std::vector<std::string> files;

@@ -185,26 +185,28 @@ void RunDirectory::load(const std::string& path, const NamedTensors& into) {
   }
 }
 
-void RunDirectory::append_metrics(const std::string& line) {
-  std::ofstream out(file("metrics.jsonl"), std::ios::app);
+void RunDirectory::append_line(const std::string& name, const std::string& line) {
+  std::ofstream out(file(name), std::ios::app);
   out << line << '\n';
   out.flush();
-  check(out.good(), file("metrics.jsonl"), ": cannot be written: ", std::strerror(errno));
+  check(out.good(), file(name), ": cannot be written: ", std::strerror(errno));
 }
 
-void RunDirectory::truncate_metrics(int64_t step) {
-  if (!fs::exists(file("metrics.jsonl"))) return;
-  const std::string text = read_file(file("metrics.jsonl"));
-  std::string kept;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // half a line: the process died while writing it
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    const Json json = parse_json(line, file("metrics.jsonl"));
-    if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
+void RunDirectory::drop_lines_after(int64_t step) {
+  for (const char* name : {"metrics.jsonl", "samples.jsonl"}) {
+    if (!fs::exists(file(name))) continue;
+    const std::string text = read_file(file(name));
+    std::string kept;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at);
+      if (end == std::string::npos) break;  // half a line: the process died while writing it
+      const std::string line = text.substr(at, end - at);
+      at = end + 1;
+      const Json json = parse_json(line, file(name));
+      if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
+    }
+    write_file_atomic(file(name), kept);
   }
-  write_file_atomic(file("metrics.jsonl"), kept);
 }
 
 }  // namespace tally

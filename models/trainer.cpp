@@ -66,17 +66,21 @@ double Trainer::model_flops_per_step() const {
 
 // The gradients of one step's micro-batches, summed, each weighted by its share of the tokens: the
 // exact mean over all of them. Returns that mean.
-double Trainer::accumulate_gradients(int64_t step) {
+double Trainer::accumulate_gradients(int64_t step, double* log_z) {
   const TrainConfig& t = config_.train;
   const Shape shape{t.batch, train_.context()};
   double loss = 0;
   for (int64_t micro = 0; micro < t.accumulation; ++micro) {
     train_.batch(step * t.accumulation + micro, ids_, targets_);
     Tape tape;
+    Tensor stats;
     const Tensor part = model_->loss(from_host<int64_t>(ids_, shape, model_->device()),
                                      from_host<int64_t>(targets_, shape, model_->device()),
-                                     tokens_per_step(), &dropout_);
+                                     tokens_per_step(), &dropout_, &stats);
     loss += part.item();
+    const Tensor sums = stats.detach();
+    *log_z = sums.narrow(0, ops::LossStats::kLogZ, 1).item() /
+             std::max(sums.narrow(0, ops::LossStats::kCount, 1).item(), 1.0);
     if (!std::isfinite(loss)) return loss;
     tape.backward(part);
   }
@@ -100,7 +104,8 @@ void Trainer::check_finite(double loss, double norm, int64_t step) {
 
 StepResult Trainer::step() {
   const int64_t t = optimizer_->steps();
-  const double loss = accumulate_gradients(t);
+  double log_z = 0;
+  const double loss = accumulate_gradients(t, &log_z);
   check_finite(loss, 0, t);
   const optim::ClippedNorm clip = optim::clip_factor(optimizer_->groups(), config_.train.clip);
   const double norm = clip.norm.item();
@@ -108,7 +113,7 @@ StepResult Trainer::step() {
   const double lr = schedule_.at(t);
   optimizer_->step(lr, clip.factor);
   optimizer_->zero_grad();
-  return {t + 1, (t + 1) * tokens_per_step(), loss, norm, lr};
+  return {t + 1, (t + 1) * tokens_per_step(), loss, norm, lr, log_z};
 }
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,

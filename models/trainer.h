@@ -20,6 +20,7 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the step, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
+  double log_z = 0;  // mean of log Z over the tokens of the last micro-batch
 };
 
 /// Loss over a split.
@@ -62,7 +63,7 @@ class Trainer {
   const RunConfig& config() const { return config_; }
 
  private:
-  double accumulate_gradients(int64_t step);
+  double accumulate_gradients(int64_t step, double* log_z);
   void check_finite(double loss, double norm, int64_t step);
   NamedTensors named_model();
 

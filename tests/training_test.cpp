@@ -193,6 +193,6 @@ TEST_CASE("run directory: metrics after the checkpoint are dropped on resume", "
   RunDirectory run = RunDirectory::create(run_folder.path);
   for (int step : {1, 2, 3}) run.append_metrics("{\"step\":" + std::to_string(step) + "}");
   std::ofstream(run.file("metrics.jsonl"), std::ios::app) << "{\"ste";
-  run.truncate_metrics(2);
+  run.drop_lines_after(2);
   CHECK(read_file(run.file("metrics.jsonl")) == "{\"step\":1}\n{\"step\":2}\n");
 }

@@ -141,6 +141,7 @@ struct ToDevice {
     e.dtype = y.dtype();
     e.cost = {0, bytes, bytes};
     e.module = recorder().module;
+    e.live = static_cast<double>(backend(y.device()).memory().live);
     e.provider = "";
     e.shapes = {y.shape()};
     ledger.add(std::move(e));
