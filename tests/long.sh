@@ -4,6 +4,7 @@
 #   tests/long.sh kill [KILLS]   kill -9 during training at random moments (default 50), resume each
 #                                time: the run directory is never broken, and losses and weights
 #                                equal an unbroken run's bit for bit
+#   tests/long.sh tidy           clang-tidy over every source (needs tools/install_packages.sh ci)
 #   tests/long.sh                all of them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -67,6 +68,10 @@ kill_and_resume() {
 
 case "${1:-all}" in
   kill) kill_and_resume "${2:-50}" ;;
-  all) kill_and_resume 50 ;;
-  *) echo "usage: $0 [kill [KILLS]]" >&2; exit 2 ;;
+  tidy) .ci/tidy all ;;
+  all)
+    kill_and_resume 50
+    .ci/tidy all
+    ;;
+  *) echo "usage: $0 [kill [KILLS] | tidy]" >&2; exit 2 ;;
 esac

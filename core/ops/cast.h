@@ -70,7 +70,7 @@ struct Cast {
           " does not become the integer type ", a.dtype, in_module(),
           "; build integers where they are made, from whole numbers");
     const bool proof = x.dtype() >= DType::dual;
-    const Tensor y = empty(x.shape(), proof ? x.dtype() : a.dtype, x.device());
+    Tensor y = empty(x.shape(), proof ? x.dtype() : a.dtype, x.device());
     run(x.device(), Call{x, y});
     if (saved) *saved = {x, y};
     return y;
@@ -100,7 +100,7 @@ struct ToDevice {
 
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = moved(x, a.device);
+    Tensor y = moved(x, a.device);
     if (saved) *saved = {x.device(), y};
     return y;
   }
@@ -113,7 +113,7 @@ struct ToDevice {
   static Tensor moved(const Tensor& x, Device to) {
     check(x.is_contiguous(), "to_device: x must be dense; it has shape ", x.shape(),
           " and strides ", x.strides(), in_module(), "; call contiguous(x) first");
-    const Tensor y = empty(x.shape(), x.dtype(), to);
+    Tensor y = empty(x.shape(), x.dtype(), to);
     Backend &source = backend(x.device()), &target = backend(to);
     if (Ledger* ledger = recorder().ledger) list(*ledger, y);
     if (target.is_meta() || x.nbytes() == 0) return y;
