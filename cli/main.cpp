@@ -218,6 +218,15 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("--optimizer", o.account.optimizer)->capture_default_str();
   v->add_option("--by", o.account.by, "op, layer, class or phase")->capture_default_str();
   v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
+  v->add_option("--train-tokens", o.account.train_tokens,
+                "With --flops-per-s: days for so many tokens")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--flops-per-s", o.account.flops_per_s, "Peak of one device, as 989e12")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--devices", o.account.devices)->check(CLI::PositiveNumber)->capture_default_str();
+  v->add_option("--mfu", o.account.mfu, "Share of the peak that model FLOPs reach")
+      ->check(CLI::Range(0.001, 1.0))
+      ->capture_default_str();
   v->add_option("--fit", o.account.fit, "Largest batch within so much memory, as 80GB");
 
   v = add(app, o.profile, profile, run, "profile",
