@@ -27,9 +27,7 @@ struct GemmKernels {
   void (*pack_b)(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to);
   void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
                    const T* packed_a, const T* packed_b);
-  /// Columns [j0, j1) of a product with trans_b and m <= thin_rows; `a` is packed (k, m).
-  void (*thin)(const Gemm<T>& g, const T* a, int64_t j0, int64_t j1);
-  int tile_rows, thin_rows;
+  int tile_rows;  ///< of a full tile
 };
 
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
@@ -49,6 +47,9 @@ struct IsaTable {
   /// The parts of a product (gemm_kernels.h); gemm.cpp puts them together.
   GemmKernels<float> gemm_f32;
   GemmKernels<double> gemm_f64;
+  /// Columns [j0, j1) of a product with trans_b and 1 to thin_rows rows (gemm_thin.h).
+  void (*gemm_thin)(const Gemm<float>& g, const float* a, int64_t j0, int64_t j1);
+  int thin_rows, thin_columns;
 
   /// Rows of a normalization (norm_kernels.h), and sums over the rows of a matrix.
   void (*norm_forward)(const NormForward& a);
