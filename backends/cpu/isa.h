@@ -6,7 +6,9 @@
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
 #include "backends/cpu/optimizer_args.h"
+#include "backends/cpu/reduce_args.h"
 #include "backends/cpu/rope_args.h"
+#include "backends/cpu/softmax_args.h"
 
 namespace tally::cpu {
 
@@ -80,6 +82,17 @@ struct IsaTable {
   /// Rows of logits (loss_kernels.h).
   LossSums (*loss_sums)(int64_t n, const float* x, float cap);
   void (*loss_gradient)(const LossGradient& a);
+
+  /// One group of a reduction, some groups side by side, and the way back (reduce_kernels.h).
+  float (*fold_row)(Fold fold, int64_t n, const float* x, float shift);
+  void (*fold_rows)(Fold fold, int64_t rows, int64_t cols, const float* x, int64_t stride,
+                    const float* shift, float* out);
+  void (*spread_row)(Spread spread, int64_t n, const float* x, const float* factor,
+                     const float* shift, int step, float* dx, bool add);
+
+  /// One row (softmax_kernels.h).
+  void (*softmax_forward)(const SoftmaxForward& a);
+  void (*softmax_backward)(const SoftmaxBackward& a);
 
   /// One head (rope_kernels.h).
   void (*rope_turn)(const RopeTurn& a, const float* x, const float* cos_sin, float* y);

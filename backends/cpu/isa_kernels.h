@@ -13,7 +13,9 @@
 #include "backends/cpu/map.h"
 #include "backends/cpu/norm_kernels.h"
 #include "backends/cpu/optimizer_kernels.h"
+#include "backends/cpu/reduce_kernels.h"
 #include "backends/cpu/rope_kernels.h"
+#include "backends/cpu/softmax_kernels.h"
 
 namespace tally::cpu {
 namespace {
@@ -45,6 +47,11 @@ constexpr IsaTable make_table(Isa which) {
       .square_sum_f64 = square_sum_f64,
       .loss_sums = loss_sums,
       .loss_gradient = loss_gradient,
+      .fold_row = fold_row,
+      .fold_rows = fold_rows,
+      .spread_row = spread_row,
+      .softmax_forward = softmax_forward,
+      .softmax_backward = softmax_backward,
       .rope_turn = rope_turn,
   };
 }
