@@ -158,6 +158,24 @@ TEST_CASE("gemm: sizes around tiles, groups and depth blocks are right") {
     for (const float beta : {0.0f, 1.0f}) check_everywhere(s.m, s.n, s.k, beta);
 }
 
+TEST_CASE("gemm: a few rows times a transposed matrix are right at every edge") {
+  for (int64_t m = 1; m <= 9; ++m)
+    for (const int64_t n : {31, 32, 33, 47, 63, 64, 65, 130})
+      for (const int64_t k : {1, 3, 4, 15, 17, 66, 385}) {
+        if ((m + n + k) % 3 != 0) continue;  // a third of them covers every pair
+        for (const Isa isa : supported_isas()) {
+          INFO(name(isa) << " m " << m << " n " << n << " k " << k);
+          for (const bool ta : {false, true}) {
+            Case<float> x(ta, true, m, n, k, (m + k) % 2 == 0 ? 0.0f : 1.0f);
+            if (n % 2 == 1) Case<float>::fill(x.bias, n, 5);
+            const auto before = x.c;
+            gemm_own(isa_table(isa), x.bound());
+            CHECK(x.worst(before) <= 1);
+          }
+        }
+      }
+}
+
 TEST_CASE("gemm: sums too long to stay packed are right") {
   // 5000 x 512 floats exceed the scratch arena, so B is packed block by block.
   Case<float> x(false, false, 5, 520, 5000, 0.0f);
@@ -237,14 +255,18 @@ TEST_CASE("gemm: the same bits for 1, 2, 3 and 7 threads") {
 }
 
 TEST_CASE("gemm: a row has the same bits alone and among many") {
-  Case<float> many(false, true, 150, 96, 1000, 0.0f, 0);
-  gemm(many.bound());
-  for (const int64_t row : {0, 77, 149}) {
-    std::vector<float> alone(96);
-    Gemm<float> g = many.g;
-    g.m = 1, g.a += row * g.lda, g.c = alone.data();
-    gemm(g);
-    CHECK(std::memcmp(alone.data(), many.c.data() + row * 96, 96 * sizeof(float)) == 0);
+  constexpr int64_t n = 99;
+  for (const Isa isa : supported_isas()) {
+    Case<float> many(false, true, 150, n, 1000, 0.0f, 0);
+    gemm_own(isa_table(isa), many.bound());
+    for (const int64_t row : {0, 77, 141})
+      for (const int64_t rows : {1, 2, 3, 7, 9}) {
+        std::vector<float> few(static_cast<size_t>(n * rows));
+        Gemm<float> g = many.g;
+        g.m = rows, g.a += row * g.lda, g.c = few.data();
+        gemm_own(isa_table(isa), g);
+        CHECK(std::memcmp(few.data(), many.c.data() + row * n, few.size() * sizeof(float)) == 0);
+      }
   }
 }
 
