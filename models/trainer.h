@@ -53,7 +53,8 @@ class Trainer {
   double model_flops_per_step() const;
   int64_t tokens_per_step() const;
 
-  /// Writes a checkpoint; `facts` go along and are compared on resume.
+  /// Writes a checkpoint; `facts` go along and are compared on resume. Error by name, and nothing
+  /// is written, when a weight or a moment is not finite.
   void save(RunDirectory& run, const std::map<std::string, std::string>& facts);
   /// Continues from the newest checkpoint. Error by name when its facts differ from `facts`.
   void resume(const RunDirectory& run, const std::map<std::string, std::string>& facts);
