@@ -67,7 +67,8 @@ ops::AttentionOptions window_of(int64_t w) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Setup, "attention: a row that sees nothing gives 0 and no gradient", "[op]") {
+TEST_CASE_METHOD(Setup, "attention: a row that sees nothing gives 0 and no gradient",
+                 "[op][F01][F02]") {
   for (const Place& place : places()) {
     INFO(to_text(place.device) << " " << to_text(place.dtype));
     const double bound = place.bound;
@@ -94,12 +95,13 @@ TEST_CASE_METHOD(Setup, "attention: a row that sees nothing gives 0 and no gradi
   }
 }
 
-TEST_CASE_METHOD(Setup, "attention: the last query sees the last key", "[op]") {
+TEST_CASE_METHOD(Setup, "attention: the last query sees the last key", "[op][F03]") {
   for (const Place& place : places())
     CHECK(seen_keys(place, 2, 5, {}) == SeenKeys{{0, 1, 2, 3}, {0, 1, 2, 3, 4}});
 }
 
-TEST_CASE_METHOD(Setup, "attention: a window of 3 shows a token itself and two before", "[op]") {
+TEST_CASE_METHOD(Setup, "attention: a window of 3 shows a token itself and two before",
+                 "[op][F04]") {
   for (const Place& place : places()) {
     CHECK(seen_keys(place, 6, 6, window_of(3)) ==
           SeenKeys{{0}, {0, 1}, {0, 1, 2}, {1, 2, 3}, {2, 3, 4}, {3, 4, 5}});
@@ -107,7 +109,8 @@ TEST_CASE_METHOD(Setup, "attention: a window of 3 shows a token itself and two b
   }
 }
 
-TEST_CASE_METHOD(Setup, "attention: token by token with a cache equals one full pass", "[op]") {
+TEST_CASE_METHOD(Setup, "attention: token by token with a cache equals one full pass",
+                 "[op][F03][F04][F22]") {
   const int64_t tokens = 11;
   const Device device = GENERATE(kReference, kCPU);
   const Tensor table = rope_table(tokens, 4, 10000, DType::f32, device);
@@ -133,7 +136,7 @@ TEST_CASE_METHOD(Setup, "attention: token by token with a cache equals one full 
   }
 }
 
-TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", "[op]") {
+TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", "[op][F05]") {
   const std::vector<double> scores{0, 10, 50, 100, 1e4},
       capped{0, 9.86876601, 38.0797078, 48.2013790, 50};
   const std::vector<double> slopes{1, 0.961042983, 0.419974342, 0.0706508249, 0};
@@ -171,7 +174,7 @@ TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", 
 
 TEST_CASE_METHOD(Setup,
                  "attention: query heads 0,0,1,1 share key heads, and their gradients add up",
-                 "[op]") {
+                 "[op][F27]") {
   const Place place = GENERATE(from_range(places()));
   const Tensor q = random({1, 1, 4, 2}, 1, place.dtype, place.device),
                k = random({1, 1, 2, 2}, 2, place.dtype, place.device);
@@ -188,7 +191,7 @@ TEST_CASE_METHOD(Setup,
 }
 
 TEST_CASE_METHOD(Setup, "attention: slices of one fused projection are read and written in place",
-                 "[op]") {
+                 "[op][F37]") {
   const int64_t b = 2, t = 5, h = 4, g = 2, size = 3;
   const Tensor fused = random({b, t, h + 2 * g, size}, 5), dy = random({b, t, h, size}, 6);
   const Tensor d_fused = full(fused.shape(), 7, DType::f64, kReference);
@@ -278,7 +281,7 @@ TEST_CASE_METHOD(Setup, "attention: with a window the work grows with n w, not n
 }
 
 TEST_CASE_METHOD(Setup, "attention: dropout keeps the mean and is a function of its stream",
-                 "[op]") {
+                 "[op][F18][F19]") {
   ops::AttentionOptions o;
   o.dropout = {0.25, 3, 1};
   const Tensor q = full({1, 64, 1, 1}, 0, DType::f64, kReference),
@@ -337,7 +340,7 @@ TEST_CASE_METHOD(Setup, "attention: says what does not fit", "[op][error]") {
   CHECK_THROWS_WITH(attention(random({1, 3, 3, 4}, 1), k, k), Contains("H = 3, G = 2 in decoder"));
 }
 
-TEST_CASE_METHOD(Setup, "rope: pairs in halves and interleaved", "[op]") {
+TEST_CASE_METHOD(Setup, "rope: pairs in halves and interleaved", "[op][F21]") {
   const Tensor x = f64({1, 2, 3, 4}, {1, 1, 1, 4}),
                table = rope_table(2, 4, 10000, DType::f64, kReference);
   check_close(rope(x, table, {ops::RotaryPairs::interleaved, 1}),
@@ -346,7 +349,8 @@ TEST_CASE_METHOD(Setup, "rope: pairs in halves and interleaved", "[op]") {
               {-1.98411065, 1.95990067, 2.46237790, 4.01979967}, 1e-8);
 }
 
-TEST_CASE_METHOD(Setup, "rope: permuting a head's rows turns one form into the other", "[op]") {
+TEST_CASE_METHOD(Setup, "rope: permuting a head's rows turns one form into the other",
+                 "[op][F21]") {
   const int64_t size = 8;
   const Tensor table = rope_table(6, size, 10000, DType::f64, kReference);
   const Tensor q = random({1, 6, 1, size}, 1), k = random({1, 6, 1, size}, 2),
@@ -394,7 +398,7 @@ TEST_CASE_METHOD(Setup, "rope: a product depends on the distance alone, sinusoid
 }
 
 TEST_CASE_METHOD(Setup, "rope: far positions keep their angles, whatever the activations' type",
-                 "[op]") {
+                 "[op][F20]") {
   const Tensor table = rope_table(131072, 2, 10000, DType::f32, kReference);
   const int64_t positions[] = {256, 257, 4095, 15962, 131071};
   const double cosine[] = {-0.0397907599, 0.819305529, -0.0659759966, -0.908015901, -0.817983499};
@@ -429,13 +433,13 @@ TEST_CASE_METHOD(Setup, "rope: turns in place and into slices, and back", "[op]"
   check_close(sum, before.narrow(2, 0, 2), 1e-14);
 }
 
-TEST_CASE_METHOD(Setup, "rope: positions of their own equal an offset", "[op]") {
+TEST_CASE_METHOD(Setup, "rope: positions of their own equal an offset", "[op][F22]") {
   const Tensor table = rope_table(9, 4, 100, DType::f64, kReference), x = random({1, 3, 2, 4}, 1);
   const Tensor positions = from_host<int64_t>({5, 6, 7}, {1, 3}, kReference);
   check_close(rope(x, table, {}, positions), rope(x, table, {ops::RotaryPairs::half_split, 5}), 0);
 }
 
-TEST_CASE_METHOD(Setup, "rope: says what does not fit", "[op][error]") {
+TEST_CASE_METHOD(Setup, "rope: says what does not fit", "[op][error][F26]") {
   const Tensor table = rope_table(8, 4, 100, DType::f64, kReference), x = random({1, 3, 2, 4}, 1);
   constexpr auto half = ops::RotaryPairs::half_split;
   CHECK_THROWS_WITH(rope({}, table), Contains("rope: x is missing"));
@@ -467,7 +471,7 @@ TEST_CASE_METHOD(Setup, "rope: says what does not fit", "[op][error]") {
                     Contains("at least 4; got 2"));
 }
 
-TEST_CASE("position: ALiBi's slopes for any number of heads", "[op]") {
+TEST_CASE("position: ALiBi's slopes for any number of heads", "[op][F23]") {
   const auto check = [](int64_t heads, const std::vector<double>& exponents) {
     const auto slopes = alibi_slopes(heads);
     REQUIRE(slopes.size() == exponents.size());
@@ -482,7 +486,7 @@ TEST_CASE("position: ALiBi's slopes for any number of heads", "[op]") {
   CHECK_THROWS_WITH(alibi_slopes(0), Contains("at least one head"));
 }
 
-TEST_CASE("position: T5's buckets", "[op]") {
+TEST_CASE("position: T5's buckets", "[op][F24]") {
   const std::vector<int64_t> causal{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                     11, 12, 13, 14, 15, 16, 19, 21, 24, 27, 31,
                                     35, 40, 46, 52, 59, 67, 77, 87, 99, 113};

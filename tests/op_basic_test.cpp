@@ -5,7 +5,7 @@ using namespace tally;
 using Catch::Matchers::Contains;
 
 TEST_CASE_METHOD(Setup, "elementwise: the gradient of a repeated operand is summed to its shape",
-                 "[op]") {
+                 "[op][F35]") {
   const Tensor a = leaf({1, 1, 1}, {1, 3}), b = leaf({1, 1}, {2, 1});
   {
     const Tape tape;
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(Setup, "functions: slopes where they are delicate", "[op]") {
               {1. / 3, 1. / 3, 1. / 3});
 }
 
-TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op]") {
+TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op][F02]") {
   for (const Place& p : places()) {
     INFO(to_text(p.device) << " " << to_text(p.dtype));
     const Tensor large = given(p, {1e4, 1e4 - 1, -1e4}, {3});
@@ -111,7 +111,7 @@ TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op]") {
               {-std::log(2), -std::log(2), -kInf, -kInf, -kInf, -kInf});
 }
 
-TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", "[op]") {
+TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", "[op][F02]") {
   check_close(logsumexp(f64({1e4, 1e4, -kInf, -kInf}, {2, 2}), {1}), {1e4 + std::log(2), -kInf});
   const Tensor x = leaf({-kInf, -kInf}, {2});
   const Tape tape;
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", 
   check_close(x.grad(), {0, 0});
 }
 
-TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op]") {
+TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op][F15]") {
   for (Device device : {kReference, kCPU}) {
     const Tensor many = full({70000}, 1, DType::bf16, device);
     CHECK(sum(many).item() == 70144);  // the nearest bf16 to 70000
@@ -142,7 +142,7 @@ TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op]") {
 }
 
 TEST_CASE_METHOD(Setup, "empty tensors: sums are 0, shapes are kept, choices refuse",
-                 "[op][error]") {
+                 "[op][error][F38]") {
   const Place place = GENERATE(from_range(places()));
   const auto empty_of = [&](const Shape& s) { return zeros(s, place.dtype, place.device); };
   const auto ones = [&](const Shape& s) { return full(s, 1, place.dtype, place.device); };

@@ -33,7 +33,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "embedding: refuses an id outside the table, naming position and value",
-                 "[op][error]") {
+                 "[op][error][F39]") {
   const Place place = GENERATE(from_range(places()));
   const Tensor w = given(place, {1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
   const auto look_up = [&](std::initializer_list<int64_t> ids, const Shape& s) {
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(Setup, "embedding: refuses an id outside the table, naming posi
                     Contains("position 2") && Contains("4294967296"));
 }
 
-TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats", "[op]") {
+TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats", "[op][F39]") {
   const Place place = GENERATE(from_range(places()));
   const Tensor ids = i64({1, 1, 3}, {3}, place.device),
                w = zeros({4, 2}, place.dtype, place.device),
@@ -65,7 +65,7 @@ TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats"
 }
 
 TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing else but i64",
-                 "[op]") {
+                 "[op][F37][F39]") {
   const Tensor w = f64({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
   CHECK(embedding(i64({}, {0}), w).shape() == Shape{0, 2});
   const Tensor inputs = i64({0, 1, 2, 3, 2, 1}, {2, 3}).narrow(1, 0, 2);
@@ -79,7 +79,7 @@ TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing el
 }
 
 TEST_CASE_METHOD(Setup, "embedding: a table that is also the head has one gradient and one norm",
-                 "[op]") {
+                 "[op][F28]") {
   Tensor w = f64({1, 2, 3, 4}, {2, 2});
   w.requires_grad_();
   Tape tape;
@@ -92,7 +92,7 @@ TEST_CASE_METHOD(Setup, "embedding: a table that is also the head has one gradie
         Approx(22.7539533).epsilon(1e-8));
 }
 
-TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[op]") {
+TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[op][F15]") {
   const Tensor ids = zeros({5000}, DType::i64, kReference),
                w = zeros({2, 1}, DType::bf16, kReference);
   ops::Embedding::Saved saved;
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[
 }
 
 TEST_CASE_METHOD(Setup, "rms_norm: eps is inside the root, and a row of zeros is harmless",
-                 "[op]") {
+                 "[op][F11]") {
   const Place place = GENERATE(from_range(places()));
   const auto y = numbers(rms_norm(given(place, {3, 4, 0, 0}, {4}), {}, 1));
   CHECK(y[0] == Approx(1.114172029).epsilon(place.bound));
@@ -116,7 +116,7 @@ TEST_CASE_METHOD(Setup, "rms_norm: eps is inside the root, and a row of zeros is
   for (size_t i = 0; i < 4; ++i) CHECK(dx[i] == Approx(1000.0 * (i + 1.0)).epsilon(place.bound));
 }
 
-TEST_CASE_METHOD(Setup, "rms_norm: squares of f16 numbers are taken in f32", "[op]") {
+TEST_CASE_METHOD(Setup, "rms_norm: squares of f16 numbers are taken in f32", "[op][F11]") {
   const Device device = GENERATE(kReference, kCPU);
   const Tensor x = from_host<f16>({f16(1e-4F), f16(2e-4F), f16(-1e-4F), f16(3e-4F)}, {4}, device);
   CHECK_THROWS_WITH(rms_norm(x), Contains("rms_norm") && Contains("f16"));
@@ -125,7 +125,8 @@ TEST_CASE_METHOD(Setup, "rms_norm: squares of f16 numbers are taken in f32", "[o
   for (size_t i = 0; i < 4; ++i) CHECK(y[i] == Approx(expected[i]).epsilon(1e-6));
 }
 
-TEST_CASE_METHOD(Setup, "rms_norm: rounds before the gain as LLaMA does, or after it", "[op]") {
+TEST_CASE_METHOD(Setup, "rms_norm: rounds before the gain as LLaMA does, or after it",
+                 "[op][F11]") {
   const Device device = GENERATE(kReference, kCPU);
   const auto half = [&](std::initializer_list<double> v) {
     return make_input(values({static_cast<int64_t>(v.size())}, v), DType::bf16, device);
@@ -152,7 +153,7 @@ TEST_CASE_METHOD(Setup, "norms: refuse weights of another length, a bias alone a
 
 TEST_CASE_METHOD(Setup,
                  "layer_norm: keeps its digits when the mean is large, and takes rows of no width",
-                 "[op]") {
+                 "[op][F38]") {
   const Tensor x = from_host<float>({10000.0f, 10001.0f, 10002.0f, 10003.0f}, {4}, kReference);
   const auto y = numbers(layer_norm(x, {}, {}, 0));
   for (size_t i = 0; i < 4; ++i) CHECK(y[i] == Approx((i - 1.5) / std::sqrt(1.25)).epsilon(1e-6));
@@ -161,7 +162,7 @@ TEST_CASE_METHOD(Setup,
 }
 
 TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1 gives zeros",
-                 "[op][error]") {
+                 "[op][error][F18]") {
   const Place place = GENERATE(from_range(places()));
   Generator g(7);
   Tensor x = full({4}, 1, place.dtype, place.device);
@@ -187,7 +188,7 @@ TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1
 
 TEST_CASE_METHOD(Setup,
                  "dropout: one stream gives one mask, in the backward pass and on every device",
-                 "[op]") {
+                 "[op][F19]") {
   const ops::Dropout::Attrs a{0.3, 11, 4};
   const auto run_on = [&](Device device) {
     const Tensor x = full({3, 1001}, 1, DType::f32, device);

@@ -28,7 +28,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "adamw_update: follows the worked steps, and needs the right step count",
-                 "[op]") {
+                 "[op][F30]") {
   const Tensor w = f64({1}, {1}), m = zeros({1}, DType::f64, kReference),
                v = zeros({1}, DType::f64, kReference);
   const double gradients[] = {1, -2, 0.5, 0};
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(Setup, "adamw_update: follows the worked steps, and needs the r
 
 TEST_CASE_METHOD(Setup,
                  "adamw_update: with zero gradients decay is exact and its absence changes no bit",
-                 "[op]") {
+                 "[op][F29]") {
   for (Device device : {kReference, kCPU}) {
     const std::vector<float> start{1.5f, -0.1f, 3e-20f, 7.0f, 1e-3f};
     for (double decay : {0.1, 0.0}) {
@@ -90,7 +90,8 @@ TEST_CASE_METHOD(Setup, "adamw_update: refuses odd numbers, types and shapes", "
                     Contains("the first step has number 1; got 0"));
 }
 
-TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not lost", "[op]") {
+TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not lost",
+                 "[op][F33]") {
   for (Device device : {kReference, kCPU}) {
     const auto clipped = [&](const std::vector<float>& g) {
       const Tensor t = from_host<float>(g, {static_cast<int64_t>(g.size())}, device);
@@ -108,7 +109,7 @@ TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not 
 }
 
 TEST_CASE_METHOD(Setup, "bf16: a hundred small updates reach f32 weights and are lost in bf16",
-                 "[op][error]") {
+                 "[op][error][F32]") {
   for (Device device : {kReference, kCPU}) {
     const auto after = [&](DType dtype) {
       const Tensor w = full({1}, 1, dtype, device), update = full({1}, -6e-4, dtype, device);
@@ -126,7 +127,7 @@ TEST_CASE_METHOD(Setup, "bf16: a hundred small updates reach f32 weights and are
 }
 
 TEST_CASE_METHOD(Setup, "clip: a NaN or an infinity is seen in the norm and its tensor is found",
-                 "[op]") {
+                 "[op][F33]") {
   const Tensor fine = f64({1, 2}, {2});
   for (double bad : {double(NAN), double(INFINITY)}) {
     const std::array<Tensor, 4> list{fine, Tensor(), f64({3, bad}, {2}), f64({bad}, {1})};
