@@ -10,8 +10,8 @@ namespace tally::test {
 
 /// Time of `work` over time of `other`, each cut into `parts` calls work(part) of well under a time
 /// slice. Rounds of both alternate; what counts of each part is its fastest call, which other
-/// programs have not met. Ends when the quotient is at most `limit`, else after `rounds`: more
-/// rounds only bring the fastest calls nearer to the truth.
+/// programs have not met. Ends when the quotient is at most `limit` or far from it, else after
+/// `rounds`: more rounds only bring the fastest calls nearer to the truth.
 template <class Work, class Other>
 double time_quotient(size_t parts, const Work& work, const Other& other, double limit,
                      int rounds = 60) {
@@ -28,7 +28,7 @@ double time_quotient(size_t parts, const Work& work, const Other& other, double 
     return total;
   };
   double quotient = INFINITY;
-  for (int r = 0; r < rounds && (r < 3 || quotient > limit); ++r) {
+  for (int r = 0; r < rounds && (r < 3 || (quotient > limit && quotient < 5 * limit)); ++r) {
     const double a = round(work, mine);
     quotient = a / round(other, others);
   }
