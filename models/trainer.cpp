@@ -40,14 +40,18 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
       schedule_(schedule_of(config.train)),
       dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
   const TrainConfig& t = config_.train;
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->requires_grad();
   optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay),
                                               optim::AdamW::Options{t.beta1, t.beta2, t.eps});
   ids_.resize(static_cast<size_t>(t.batch * train_.context()));
   targets_.resize(ids_.size());
+}
+
+void Trainer::check_dtype(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
+        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
 }
 
 int64_t Trainer::tokens_per_step() const {

@@ -38,6 +38,8 @@ class Trainer {
   /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths).
   Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
           DType dtype, Device device);
+  /// Error for an element type that weights are not trained in.
+  static void check_dtype(DType dtype);
 
   /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any
   /// weight changes when the loss or a gradient is not finite, naming the first bad tensor.
