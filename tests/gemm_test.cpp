@@ -234,6 +234,15 @@ TEST_CASE("gemm: the same bits for 1, 2, 3 and 7 threads", "[F48]") {
         CHECK(same_bits(x.c, x1));
         CHECK(same_bits(y.c, y1));
       }
+      x.c = x0;
+      gemm_openblas(x.bound());
+      x1 = x.c;
+      for (const int threads : {2, 3}) {  // its library has no threads of its own
+        const Threads scope(threads);
+        x.c = x0;
+        gemm_openblas(x.bound());
+        CHECK(same_bits(x.c, x1));
+      }
     }
 }
 

@@ -54,6 +54,8 @@ TEST_CASE("schedule: empty phases divide by nothing", "[optim][F34]") {
   }
   CHECK(WarmupCosine{1, 0.1, 0, 10}.at(0) == 1);
   CHECK(WarmupCosine{1, 0.1, 10, 10}.at(10) == 1);
+  CHECK(WarmupCosine{1, 0.1, 10, 10}.at(11) == 0.1);
+  for (int t = 1; t < 5; ++t) CHECK(WarmupCosine{1, 0.1, 0, 0}.at(t) == 0.1);
 }
 
 TEST_CASE("adamw: the worked example, with and without a break after step 2", "[optim][F30]") {
@@ -101,6 +103,9 @@ TEST_CASE("adamw: with zero gradients matrices shrink by 1 - lr decay and all el
     }
   }
   CHECK(listed == model->named_parameters().size());
+  const std::string printed = optim::describe(groups);
+  for (const auto& [name, t] : model->named_parameters())
+    CHECK_THAT(printed, Catch::Contains(name));
   CHECK(decayed.size() == 4u * static_cast<size_t>(config.model.layers));
   std::vector<std::vector<float>> before;
   for (auto& [name, t] : model->named_parameters()) {
