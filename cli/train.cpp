@@ -104,6 +104,8 @@ Session new_session(const TrainOptions& o) {
   s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
   s.config.resolve_and_check(o.target.name);
   s.inputs = {absolute_paths(o.data), o.device, o.dtype};
+  Trainer::check_dtype(parse_dtype(o.dtype));
+  parse_device(o.device);  // is there
   return s;
 }
 

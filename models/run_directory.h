@@ -52,6 +52,7 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  std::string named_by_latest() const;
   void remove_old(const std::string& newest, int keep);
   std::string path_;
 };

@@ -14,11 +14,10 @@ optim::WarmupCosine schedule_of(const TrainConfig& t) {
   return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
 }
 
-std::string first_bad_parameter(nn::Decoder& model) {
-  for (const auto& [name, t] : model.named_parameters()) {
-    for (float v : t.dtype() == DType::f32 ? t.host<float>() : std::span<float>()) {
-      if (!std::isfinite(v)) return name;
-    }
+// Name of the first tensor that holds a NaN or an infinity; "" if all are finite.
+std::string first_bad(const NamedTensors& tensors) {
+  for (const auto& [name, t] : tensors) {
+    if (ops::first_not_finite(std::span(&t, 1)) == 0) return name;
   }
   return "";
 }
@@ -41,14 +40,18 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
       schedule_(schedule_of(config.train)),
       dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
   const TrainConfig& t = config_.train;
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->requires_grad();
   optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay),
                                               optim::AdamW::Options{t.beta1, t.beta2, t.eps});
   ids_.resize(static_cast<size_t>(t.batch * train_.context()));
   targets_.resize(ids_.size());
+}
+
+void Trainer::check_dtype(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
+        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
 }
 
 int64_t Trainer::tokens_per_step() const {
@@ -89,7 +92,7 @@ double Trainer::accumulate_gradients(int64_t step, double* log_z) {
 
 void Trainer::check_finite(double loss, double norm, int64_t step) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
-  const std::string weight = first_bad_parameter(*model_);
+  const std::string weight = first_bad(named_model());
   const std::string gradient =
       weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer_->groups()) : "";
   optimizer_->zero_grad();
@@ -158,7 +161,14 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
   state.step = optimizer_->steps();
   state.facts = facts;
   state.facts["dropout_position"] = to_text(dropout_.position());
-  run.save(state, named_model(), optimizer_->state());
+  const NamedTensors model = named_model(), moments = optimizer_->state();
+  for (const NamedTensors* tensors : {&model, &moments}) {
+    const std::string bad = first_bad(*tensors);
+    check(bad.empty(), "train: step ", state.step, ": ", bad,
+          " is not finite after this update, so it is not saved; the last checkpoint is untouched; "
+          "lower the learning rate");
+  }
+  run.save(state, model, moments);
 }
 
 void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::string>& facts) {

@@ -3,7 +3,7 @@
 # the release preset).
 #   tests/long.sh kill [KILLS]   kill -9 during training at random moments (default 50), resume each
 #                                time: the run directory is never broken, and losses and weights
-#                                equal an unbroken run's bit for bit
+#                                equal an unbroken run's bit for bit (F45, F46)
 #   tests/long.sh tidy           clang-tidy over every source (needs tools/install_packages.sh ci)
 #   tests/long.sh                all of them
 set -euo pipefail

@@ -72,7 +72,7 @@ TEST_CASE("large shapes: the cpu backend equals the reference within what roundi
   }
 }
 
-TEST_CASE("every op: the bits do not depend on the number of threads", "[op][threads]") {
+TEST_CASE("every op: the bits do not depend on the number of threads", "[op][threads][F48]") {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     prove_all([&](const Sample& s) { return prove_threads(s, kCPU, dtype); });
     for (const Sample& s : large_samples()) {
