@@ -65,10 +65,45 @@ TEST_CASE("every op: the cpu backend equals the reference within what rounding c
 
 TEST_CASE("large shapes: the cpu backend equals the reference within what rounding can do",
           "[op]") {
+  set_up_proofs();
   for (const Sample& s : large_samples()) {
     const ProofResult r = prove_backend(s, kCPU, DType::f32);
     INFO(r.op << " '" << r.sample << "': " << r.note);
     CHECK(r.ok());
+  }
+}
+
+TEST_CASE("infinities and NaN: the cpu backend gives what the reference gives", "[op]") {
+  using namespace tally::ops;
+  set_up_proofs();
+  std::vector<double> numbers(5 * 40);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<double>(i));
+  numbers[17] = NAN;                                             // inside a row
+  numbers[40] = numbers[79] = NAN;                               // at its ends
+  numbers[90] = INFINITY;                                        // overflow
+  for (size_t j = 0; j < 40; ++j) numbers[120 + j] = -INFINITY;  // nothing else
+  numbers[165] = -INFINITY;                                      // one of them
+  const auto prove = [&]<class O>(std::type_identity<O>, const typename O::Attrs& attrs) {
+    const SampleInput x = values({5, 40}, numbers);
+    Sample s;
+    if constexpr (requires { attrs.scale; }) {
+      s = sample<O>("special numbers", attrs, {x, absent()});
+    } else {
+      s = sample<O>("special numbers", attrs, {x});
+    }
+    const ProofResult r = prove_backend(s, kCPU, DType::f32);
+    INFO(r.op << ": " << r.note);
+    CHECK(r.ok());
+  };
+  prove(std::type_identity<Softmax>{}, {});
+  prove(std::type_identity<LogSoftmax>{}, {});
+  for (int64_t axis : {0, 1}) {
+    prove(std::type_identity<AMax>{}, {{axis}});
+    prove(std::type_identity<AMin>{}, {{axis}});
+    prove(std::type_identity<LogSumExp>{}, {{axis}});
+    prove(std::type_identity<Sum>{}, {{axis}});
+    prove(std::type_identity<Norm>{}, {{axis}});
+    prove(std::type_identity<Var>{}, {{axis}});
   }
 }
 
