@@ -20,7 +20,7 @@ struct Entry {
   Device device;
   DType dtype;
   Cost cost;
-  ModelFlops model;
+  ModelFlops model;           // none for a call that is computed again
   const char* module;         // path of the layer, "" outside of one
   double seconds;             // 0 on meta
   const char* provider;       // which implementation a kernel with several chose, else ""
