@@ -5,6 +5,7 @@
 
 #include "autograd/functional.h"
 #include "models/build.h"
+#include "models/recompute.h"
 #include "models/report.h"
 
 namespace tally {
@@ -45,6 +46,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
         " (weights in bf16 without an f32 copy stop moving at small learning rates)");
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->requires_grad();
+  model_->recompute = recompute_layers(t.recompute, config_.model.layers);
   optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay),
                                               optim::AdamW::Options{t.beta1, t.beta2, t.eps});
   ids_.resize(static_cast<size_t>(t.batch * train_.context()));
