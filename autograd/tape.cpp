@@ -24,6 +24,8 @@ uint32_t next_tape_number() {
 
 Tape::Tape() : TapeNumber{next_tape_number()}, outer_(recorder().tape) { recorder().tape = this; }
 
+Tape::Tape(Closed) : TapeNumber{next_tape_number()}, outer_(nullptr) {}
+
 Tape::~Tape() {
   clear();
   // Tapes close in reverse order, but one in a smart pointer may not: leave the chain whole.
@@ -48,6 +50,24 @@ int32_t Tape::slot_of(const Tensor& t) {
           ", and its gradient would be lost on the inner one; use x.detach() for its values alone");
   }
   return -1;
+}
+
+void Tape::watch(const Tensor& t) {
+  if (!t.defined()) return;
+  const Tensor::Impl& i = *t.impl();
+  check(i.requires_grad || i.tape != number || i.slot < 0, "checkpoint: a segment uses a tensor ",
+        t.shape(), " that was recorded outside of it", in_module(),
+        ", and its gradient would be lost; pass it as an input of the segment");
+  if (!i.requires_grad) return;
+  for (const SavedTensor& seen : watched_) {
+    if (seen.get().is(t)) return;
+  }
+  watched_.emplace_back(t);
+}
+
+Tape& Tape::inner() {
+  if (!inner_) inner_.reset(new Tape(Closed{}));
+  return *inner_;
 }
 
 int32_t Tape::add_leaf(const Tensor& t) {
@@ -124,15 +144,14 @@ void Tape::check_loss(const Tensor& loss, const Tensor& seed) const {
         seed.dtype(), " on ", seed.device());
 }
 
-void Tape::play(const Tensor& loss, const Tensor& seed) {
+void Tape::play(int32_t slot, Tensor seed) {
   const PauseTape pause;  // nothing records the backward pass
   const PhaseScope phase(Phase::backward);
   struct RestoreModule {
     const char* module = recorder().module;
     ~RestoreModule() { recorder().module = module; }
   } const restore;
-  arrive(loss.impl()->slot,
-         seed.defined() ? seed : full(loss.shape(), 1, loss.dtype(), loss.device()), {});
+  arrive(slot, std::move(seed), {});
   while (!nodes_.empty()) {
     Node* node = nodes_.back();
     recorder().module = node->module;
@@ -153,12 +172,17 @@ void Tape::settle(Leaf& leaf, Tensor gradient) {
 
 void Tape::backward(const Tensor& loss, const Tensor& seed) {
   check_loss(loss, seed);
+  backward_from(loss.impl()->slot,
+                seed.defined() ? seed : full(loss.shape(), 1, loss.dtype(), loss.device()));
+}
+
+void Tape::backward_from(int32_t slot, Tensor seed) {
   for (Leaf& leaf : leaves_) {  // moved here, so that backward calls add straight into them
     gradients_[static_cast<size_t>(leaf.slot)] = std::move(leaf.tensor.impl()->grad);
   }
   std::exception_ptr error;
   try {
-    play(loss, seed);
+    play(slot, std::move(seed));
   } catch (...) {
     error = std::current_exception();
   }
@@ -188,6 +212,7 @@ void Tape::clear() {
   }
   gradients_.clear();
   leaves_.clear();
+  watched_.clear();
   block_ = used_ = 0;
   number = next_tape_number();  // tensors recorded before are strangers from here on
 }

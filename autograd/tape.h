@@ -1,5 +1,6 @@
 #pragma once
 #include <iosfwd>
+#include <memory>
 #include <vector>
 
 #include "core/op.h"
@@ -50,18 +51,40 @@ class Tape : private TapeNumber {
   /// Puts or adds a gradient into a slot. `target` is what the op could add into: nothing is left
   /// to do when it did.
   void arrive(int32_t slot, Tensor gradient, const Tensor& target);
+  /// Puts back what take() took, with what was added to it since.
+  void put(int32_t slot, Tensor gradient) {
+    gradients_[static_cast<size_t>(slot)] = std::move(gradient);
+  }
+
+  // What checkpoint() needs; not for users.
+  /// While a tape watches, ops keep nothing and are not recorded; the leaves that they read are
+  /// noted.
+  class Watch;
+  bool watches() const { return watches_; }
+  /// Notes a leaf. Error for a tensor that this tape recorded: a segment gets it as an input.
+  void watch(const Tensor& t);
+  /// The leaves noted last, each once.
+  std::span<const SavedTensor> watched() const { return watched_; }
+  /// A tape of its own for what a node of this one computes again; made once.
+  Tape& inner();
+  /// Makes the inner tape the one that records while in scope; empty at the end.
+  class Reopen;
+  /// Plays from an output that has the gradient `seed`; see backward().
+  void backward_from(int32_t slot, Tensor seed);
 
   /// The tape that records on this thread, null when none does.
   static Tape* open() { return static_cast<Tape*>(recorder().tape); }
 
  private:
+  struct Closed {};
+  explicit Tape(Closed);
   struct Leaf {
     Tensor tensor;
     int32_t slot;
   };
   int32_t add_leaf(const Tensor& t);
   void check_loss(const Tensor& loss, const Tensor& seed) const;
-  void play(const Tensor& loss, const Tensor& seed);
+  void play(int32_t slot, Tensor seed);
   static void settle(Leaf& leaf, Tensor gradient);
   void clear();
   static constexpr size_t kBlock = size_t{1} << 16;
@@ -70,7 +93,43 @@ class Tape : private TapeNumber {
   std::vector<Leaf> leaves_;
   std::vector<char*> blocks_;  // nodes live here: no malloc while recording
   size_t block_ = 0, used_ = 0;
+  std::vector<SavedTensor> watched_;
+  bool watches_ = false;
+  std::unique_ptr<Tape> inner_;
   TapeNumber* outer_;
+};
+
+class Tape::Watch {
+ public:
+  explicit Watch(Tape& tape) : tape_(tape) {
+    tape.watched_.clear();
+    tape.watches_ = true;
+  }
+  ~Watch() { tape_.watches_ = false; }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  Tape& tape_;
+};
+
+class Tape::Reopen {
+ public:
+  explicit Reopen(Tape& outer) : inner_(outer.inner()), before_(recorder().tape) {
+    inner_.outer_ = &outer;
+    recorder().tape = &inner_;
+  }
+  ~Reopen() {
+    inner_.clear();
+    recorder().tape = before_;
+  }
+  Reopen(const Reopen&) = delete;
+  Reopen& operator=(const Reopen&) = delete;
+  Tape& tape() const { return inner_; }
+
+ private:
+  Tape& inner_;
+  TapeNumber* before_;
 };
 
 /// Plays the tape that is open on this thread; see Tape::backward.
@@ -140,6 +199,11 @@ ForwardResult<O, Ts...> apply(const typename O::Attrs& attrs, const Ts&... input
   constexpr size_t n = sizeof...(Ts), m = output_count<O, ForwardResult<O, Ts...>>;
   Tape* tape = Tape::open();
   if (!tape) return O::forward(inputs..., attrs, nullptr);
+  if (tape->watches()) {
+    (tape->watch(inputs), ...);
+    const PauseTape inside;
+    return O::forward(inputs..., attrs, nullptr);
+  }
   const std::array<int32_t, n> in{tape->slot_of(inputs)...};
   bool wanted = false;
   for (int32_t slot : in) wanted = wanted || slot >= 0;

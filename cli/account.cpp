@@ -199,6 +199,37 @@ double training_days(const Report& r, const AccountOptions& o) {
          (o.flops_per_s * o.mfu * static_cast<double>(o.devices)) / 86400;
 }
 
+double recomputed_flops(const Report& r) {
+  for (const LedgerTotal& t : r.by_phase) {
+    if (t.key == "recompute") return t.cost.flops;
+  }
+  return 0;
+}
+
+Json choice_json(const Report& r, double memory) {
+  const RecomputeChoice c = choose_recompute(r.config, r.options, memory);
+  return {{"fits", c.fits},
+          {"layers", c.layers},
+          {"train.recompute", c.recompute},
+          {"peak", c.peak},
+          {"extra_flops", c.extra_flops}};
+}
+
+std::string choice_text(const Report& r, double memory, const std::string& asked) {
+  const RecomputeChoice c = choose_recompute(r.config, r.options, memory);
+  if (!c.fits)
+    return fmt::format("batch {} does not fit, not even with every layer computed again: {}\n",
+                       r.options.batch, bytes_text(c.peak));
+  if (c.layers == 0)
+    return fmt::format("batch {} fits without computing anything again\n", r.options.batch);
+  return fmt::format(
+      "batch {} fits in {} when {} of {} layers are computed again (--set train.recompute={}): "
+      "peak "
+      "{}, {:.4g} FLOPs more a step ({:.1f}%)\n",
+      r.options.batch, asked, c.layers, r.config.layers, c.recompute, bytes_text(c.peak),
+      c.extra_flops, 100 * c.extra_flops / (r.cost.flops - recomputed_flops(r)));
+}
+
 }  // namespace
 
 int account(const AccountOptions& o) {
@@ -215,6 +246,7 @@ int account(const AccountOptions& o) {
   options.train = o.train;
   options.decode = o.decode;
   options.dtype = dtype_of_options(o);
+  options.recompute = target.config.train.recompute;
   const Report r = make_report(target.config.model, options);
   const double memory = o.fit.empty() ? 0 : parse_bytes(o.fit);
   if (o.json) {
@@ -222,6 +254,7 @@ int account(const AccountOptions& o) {
     if (o.algebra) json["algebra"] = algebra_json(r);
     if (o.train_tokens > 0) json["days"] = training_days(r, o);
     if (memory > 0) json["largest_batch"] = largest_batch(target.config.model, options, memory);
+    if (memory > 0 && o.train) json["recompute"] = choice_json(r, memory);
     print_json(json);
     return 0;
   }
@@ -234,6 +267,7 @@ int account(const AccountOptions& o) {
   if (memory > 0)
     std::printf("\nlargest batch within %s: %lld\n", o.fit.c_str(),
                 static_cast<long long>(largest_batch(target.config.model, options, memory)));
+  if (memory > 0 && o.train) std::fputs(choice_text(r, memory, o.fit).c_str(), stdout);
   return 0;
 }
 

@@ -42,7 +42,8 @@ Entry entry_from(const Json& j) {
   e.provider = intern(j.value("provider", ""));
   e.kind = by_name(j.value("kind", ""),
                    {Kind::elementwise, Kind::contraction, Kind::normalization, Kind::movement});
-  e.phase = by_name(j.value("phase", ""), {Phase::forward, Phase::backward, Phase::optimizer});
+  e.phase = by_name(j.value("phase", ""),
+                    {Phase::forward, Phase::backward, Phase::optimizer, Phase::recompute});
   e.cost = {j.value("flops", 0.0), j.value("bytes_read", 0.0), j.value("bytes_written", 0.0)};
   e.model = {j.value("model_flops_full", 0.0), j.value("model_flops_causal", 0.0)};
   e.seconds = j.value("seconds", 0.0);

@@ -39,12 +39,18 @@ void HostBackend::trim() {
     for (void* p : list) std::free(p);
     list.clear();
   }
+  system_.bytes -= cached_;
   cached_ = 0;
 }
 
 size_t HostBackend::cached_bytes() const {
   const std::lock_guard lock(mutex_);
   return cached_;
+}
+
+HostBackend::System HostBackend::system() const {
+  const std::lock_guard lock(mutex_);
+  return system_;
 }
 
 void* HostBackend::reuse(size_t size_class) {
@@ -62,6 +68,9 @@ void* HostBackend::fresh(size_t block) {
   void* p = nullptr;
   if (posix_memalign(&p, huge ? kHugePage : kAlign, block) != 0) return nullptr;
   if (huge) madvise(p, block, MADV_HUGEPAGE);
+  const std::lock_guard lock(mutex_);
+  ++system_.allocations;
+  system_.bytes += block;
   return p;
 }
 
@@ -92,9 +101,12 @@ void* HostBackend::allocate(size_t bytes) {
 
 void HostBackend::release(void* data, size_t bytes) noexcept {
   if (bytes == 0) return;
-  if (!kRecycle) return std::free(data);
   const size_t size_class = class_of(bytes);
   const std::lock_guard lock(mutex_);
+  if (!kRecycle) {
+    system_.bytes -= bytes;
+    return std::free(data);
+  }
   free_[size_class].push_back(data);
   cached_ += class_bytes(size_class);
 }

@@ -23,16 +23,23 @@ class HostBackend : public Backend {
   bool host_memory() const override { return true; }
   /// Bytes kept for reuse, not in any tensor.
   size_t cached_bytes() const;
+  /// What was asked of the system: blocks so far (in the steady state of a training loop none
+  /// more), and bytes that were not given back.
+  struct System {
+    size_t allocations = 0, bytes = 0;
+  };
+  System system() const;
   /// Gives the bytes kept for reuse back to the system.
   void trim();
 
  private:
   void* reuse(size_t size_class);  // null when there is none
-  static void* fresh(size_t block);
+  void* fresh(size_t block);
   std::string name_;
   mutable std::mutex mutex_;
   std::vector<std::vector<void*>> free_;  // by size class
   size_t cached_ = 0;
+  System system_;
 };
 
 }  // namespace tally

@@ -8,6 +8,7 @@
 
 #include "core/backend.h"
 #include "core/ledger.h"
+#include "core/program.h"
 #include "core/view.h"
 
 namespace tally {
@@ -22,6 +23,9 @@ namespace tally {
 ///   model_flops()   products only (contractions)
 ///   workspace()     bytes of scratch; the call then has a member `std::byte* scratch`
 ///   any_strides     true when its kernels take all strides instead of rows
+///   rebind(change)  sets the scalars that change from step to step (core/program.h): a learning
+///                   rate, a random stream
+///   draws()         true when it uses a random stream; it then has rebind()
 template <class C>
 concept KernelCall = std::is_trivially_copyable_v<C> && requires(const C& c) {
   { C::name } -> std::convertible_to<const char*>;
@@ -93,11 +97,59 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
           r.provider ? r.provider : "",
           fallback,
           {}};
-  if constexpr (requires { call.model_flops(); }) e.model = call.model_flops();
+  if constexpr (requires { call.model_flops(); }) {
+    // Utilisation counts what the model needs: what is computed again is in `cost` alone.
+    if (r.phase != Phase::recompute) e.model = call.model_flops();
+  }
   for (const View* v : view_list(call)) {
     if (v->defined()) e.shapes.push_back(v->shape);
   }
   r.ledger->add(std::move(e));
+}
+
+/// A call that a program plays again.
+template <KernelCall C>
+class RecordedCall final : public Program::Step {
+ public:
+  RecordedCall(Device device, const C& call, Kernel<C> kernel, bool fallback)
+      : call_(call), kernel_(kernel), device_(device), fallback_(fallback) {}
+  void play() override {
+    Recorder& r = recorder();
+    if (r.ledger) [[unlikely]] {
+      r.phase = phase;
+      r.module = module;
+      run_listed(device_, call_, kernel_, fallback_);
+    } else if (kernel_) {
+      kernel_(call_);
+    }
+  }
+  bool rebinds() const override { return kRebinds; }
+  bool draws() const override {
+    if constexpr (requires { call_.draws(); }) return call_.draws();
+    return false;
+  }
+  void rebind([[maybe_unused]] const StepChange& change) override {
+    if constexpr (kRebinds) call_.rebind(change);
+  }
+
+ private:
+  static constexpr bool kRebinds = requires(C & c, const StepChange& s) { c.rebind(s); };
+  C call_;
+  Kernel<C> kernel_;
+  Device device_;
+  bool fallback_;
+};
+
+template <KernelCall C>
+void record_call(Program& program, Device device, const C& call, Kernel<C> kernel, bool fallback,
+                 const Tensor& scratch) {
+  const auto keep = [&](const auto& view) {
+    constexpr bool written = std::is_base_of_v<Out, std::decay_t<decltype(view)>>;
+    if (view.storage) program.keep(*view.storage, written);
+  };
+  std::apply([&](const auto&... v) { (keep(v), ...); }, call.views());
+  if (scratch.defined()) program.keep(scratch.storage(), true);
+  program.add(std::make_unique<RecordedCall<C>>(device, call, kernel, fallback));
 }
 }  // namespace detail
 
@@ -128,6 +180,8 @@ void run(Device device, C call) {
       detail::no_kernel(C::name, device, call.dtype());
   }
   detail::note_writes(call);
+  if (recorder().program) [[unlikely]]
+    detail::record_call(*recorder().program, device, call, kernel, fallback, scratch);
   if (recorder().ledger) [[unlikely]]
     detail::run_listed(device, call, kernel, fallback);
   else if (kernel)

@@ -21,7 +21,7 @@ struct Entry {
   Device device;
   DType dtype;
   Cost cost;
-  ModelFlops model;
+  ModelFlops model;           // none for a call that is computed again
   const char* module;         // path of the layer, "" outside of one
   double seconds;             // 0 on meta
   double start;               // seconds from the ledger's beginning; 0 on meta

@@ -30,6 +30,8 @@ class SavedTensor {
       changed();
     return tensor_;
   }
+  /// The tensor, whatever was written to it since.
+  const Tensor& unchecked() const { return tensor_; }
   operator const Tensor&() const { return get(); }  // NOLINT(google-explicit-constructor)
   bool defined() const { return tensor_.defined(); }
   /// Lets go of the memory as soon as the backward pass is done with it.

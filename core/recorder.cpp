@@ -32,7 +32,17 @@ struct StepOrder {
 }  // namespace
 
 std::string to_text(Phase phase) {
-  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "optimizer";
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      return "optimizer";
+    case Phase::recompute:
+      break;
+  }
+  return "recompute";
 }
 
 // Never destroyed: a ledger may outlive the thread, and static objects, that its paths came from.

@@ -6,6 +6,8 @@
 namespace tally {
 
 class Ledger;
+class MemorySource;
+class Program;
 
 /// What core sees of a tape (autograd/tape.h). A tensor carries the number of the tape that
 /// recorded it; numbers are never used again.
@@ -13,7 +15,9 @@ struct TapeNumber {
   uint32_t number = 0;
 };
 
-enum class Phase : unsigned char { forward, backward, optimizer };
+/// What a step is doing. `recompute`: a forward pass that runs again in the backward pass, because
+/// its first run kept nothing (autograd/checkpoint.h).
+enum class Phase : unsigned char { forward, backward, optimizer, recompute };
 std::string to_text(Phase phase);
 
 /// What listens on this thread: the only thread-local state of the library.
@@ -24,6 +28,8 @@ struct Recorder {
   const char* module = "";  // path of the layer at work, interned
   const char* last_call = "nothing";
   const char* provider = nullptr;  // set by a kernel that has several implementations
+  MemorySource* memory = nullptr;  // gives storages their bytes, instead of the backend
+  Program* program = nullptr;      // records calls that shall run again
 };
 inline Recorder& recorder() {
   thread_local constinit Recorder r;

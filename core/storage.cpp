@@ -18,7 +18,11 @@ void drain_at_exit() {
 
 Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
   Backend& b = backend(device);
-  data_ = b.allocate(bytes);
+  MemorySource* source = recorder().memory;
+  if (source && bytes > 0 && source->device() == device && source->take(bytes, data_, ticket_))
+    source_ = source->shared_from_this();
+  else
+    data_ = b.allocate(bytes);
   b.count(bytes);
 }
 
@@ -34,7 +38,10 @@ Storage* Storage::create(Device device, size_t bytes) {
 
 void Storage::destroy() {
   Backend& b = backend(device_);
-  b.release(data_, bytes_);
+  if (source_)
+    source_->give(data_, bytes_, ticket_);
+  else
+    b.release(data_, bytes_);
   b.uncount(bytes_);
   this->~Storage();
   t_headers.give(this, drain_at_exit);

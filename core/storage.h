@@ -2,8 +2,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/backend.h"
+#include "core/memory_source.h"
 
 namespace tally {
 
@@ -25,6 +27,9 @@ class Storage {
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
 
+  /// Where the bytes came from; null: from the backend.
+  const std::shared_ptr<MemorySource>& source() const { return source_; }
+
   uint32_t version() const { return version_; }
   /// Name of the call that wrote last, for messages.
   const char* writer() const { return writer_; }
@@ -40,8 +45,10 @@ class Storage {
   void* data_ = nullptr;
   size_t bytes_ = 0;
   const char* writer_ = "nothing";
+  std::shared_ptr<MemorySource> source_;
   std::atomic<int32_t> references_{1};
   uint32_t version_ = 0;
+  uint32_t ticket_ = 0;
   Device device_;
 };
 

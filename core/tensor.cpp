@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 
+#include "core/program.h"
 #include "core/recorder.h"
 #include "core/recycle.h"
 
@@ -99,6 +100,23 @@ bool view_strides(const Tensor& t, const Shape& s, Shape& strides) {
   return true;
 }
 
+// What the host writes is a constant of a program that is being captured.
+void note_host_write(const Tensor& t, const void* values, const char* what) {
+  t.storage().note_write(what);
+  if (Program* program = recorder().program) [[unlikely]]
+    program->add_bytes(t.storage(), t.data(), values, t.nbytes());
+}
+
+void note_fill(const Tensor& t) {
+  t.storage().note_write("full");
+  Program* program = recorder().program;
+  if (!program) return;
+  std::vector<std::byte> image(t.nbytes());
+  Backend& b = backend(t.device());
+  if (!b.is_meta()) b.copy_to_host(image.data(), t.data(), image.size());
+  program->add_bytes(t.storage(), t.data(), image.data(), image.size());
+}
+
 }  // namespace
 
 void Tensor::release() {
@@ -135,7 +153,7 @@ Tensor empty_like(const Tensor& t) { return empty(t.shape(), t.dtype(), t.device
 Tensor zeros(const Shape& shape, DType dtype, Device device) {
   Tensor t = empty(shape, dtype, device);
   if (!backend(device).is_meta()) backend(device).zero(t.data(), t.nbytes());
-  t.storage().note_write("zeros");
+  note_host_write(t, nullptr, "zeros");
   return t;
 }
 
@@ -173,7 +191,7 @@ Tensor full(const Shape& shape, double value, DType dtype, Device device) {
     default:
       fail("full: not for the proof types; got ", dtype);
   }
-  t.storage().note_write("full");
+  note_fill(t);
   return t;
 }
 
@@ -184,13 +202,17 @@ Tensor from_host(std::span<const T> values, const Shape& shape, Device device) {
         t.numel(), " values; got ", values.size());
   if (!backend(device).is_meta())
     backend(device).copy_from_host(t.data(), values.data(), t.nbytes());
-  t.storage().note_write("from_host");
+  note_host_write(t, values.data(), "from_host");
   return t;
 }
 
 template <class T>
 std::vector<T> to_host(const Tensor& t) {
   check(t.defined(), "to_host: the tensor is undefined");
+  check(!recorder().program,
+        "to_host: a step is being captured, and what the host does with its numbers would not be "
+        "done again; read them after the capture (Program::output)",
+        in_module());
   check(t.dtype() == dtype_of<T>, "to_host: the tensor holds ", t.dtype(), ", asked for ",
         dtype_of<T>);
   check(t.is_contiguous(), "to_host: the tensor must be contiguous; call contiguous(x) first");

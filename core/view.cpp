@@ -33,6 +33,7 @@ View::View(const Tensor& t) {
   row_stride = collapsed_row_stride(shape, strides);
   dtype = t.dtype();
   device = t.device();
+  storage = &t.storage();
   is_scalar = shape.ndim() == 0;
 }
 

@@ -27,6 +27,7 @@ struct View {
   int64_t row_stride = -1;
   DType dtype = DType::f32;
   Device device;
+  Storage* storage = nullptr;  // whose memory it is; null for memory that no tensor owns
 
   View() = default;
   View(const Tensor& t);  // NOLINT(google-explicit-constructor): a call is written from tensors
@@ -90,12 +91,10 @@ class GradTensor;
 /// storage, so that a backward pass notices when something it saved was changed.
 struct Out : View {
   bool accumulate = false;
-  Storage* storage = nullptr;
 
   Out() = default;
-  Out(const Tensor& t)  // NOLINT(google-explicit-constructor)
-      : View(t), storage(t.defined() ? &t.storage() : nullptr) {}
-  Out(const GradTensor& t);  // NOLINT(google-explicit-constructor)
+  Out(const Tensor& t) : View(t) {}  // NOLINT(google-explicit-constructor)
+  Out(const GradTensor& t);          // NOLINT(google-explicit-constructor)
 
   template <class T>
   T* row(int64_t i) const {

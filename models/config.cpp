@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "models/parameters.h"
+#include "models/recompute.h"
 
 namespace tally {
 namespace {
@@ -105,6 +106,7 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
                model.context, ", or raise model.context");
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
+  recompute_layers(recompute, model.layers, where);
 }
 
 void RunConfig::resolve_and_check(const std::string& where) {

@@ -86,6 +86,7 @@ struct TrainConfig {
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
   int64_t sample_every = 0, sample_tokens = 100;
   double val_fraction = 0.1;
+  std::string recompute = "none";  // models/recompute.h
 
   bool operator==(const TrainConfig&) const = default;
 

@@ -1,7 +1,8 @@
 #include "models/report.h"
 
-#include "autograd/tape.h"
 #include "models/build.h"
+#include "models/recompute.h"
+#include "models/training_step.h"
 #include "optim/adamw.h"
 
 namespace tally {
@@ -12,22 +13,22 @@ double live() { return static_cast<double>(backend(kMeta).memory().live); }
 Tensor meta_ids(int64_t batch, int64_t tokens) { return empty({batch, tokens}, DType::i64, kMeta); }
 
 void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
-  model.requires_grad();
-  optim::AdamW optimizer(optim::decay_groups(model, 0.1), {});
+  model.recompute = recompute_layers(o.recompute, r.config.layers, "account");
+  const auto adamw = [](nn::Decoder& m) {
+    return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
+  };
+  Generator dropout;
+  TrainingStep step(model, adamw, {o.batch, o.seq, o.accumulation, 1}, dropout);
   r.optimizer = 2 * r.weights;
-  const Tensor ids = meta_ids(o.batch, o.seq), targets = meta_ids(o.batch, o.seq);
+  r.gradients = r.weights;
   backend(kMeta).reset_peak();
   const double before = live();
-  {
-    Tape tape;
-    const Tensor loss = model.loss(ids, targets, o.batch * o.seq);
-    r.saved = live() - before;
-    tape.backward(loss);
-  }
-  r.gradients = r.weights;
-  const optim::ClippedNorm clip = optim::clip_factor(optimizer.groups(), 1);
-  optimizer.step(1e-3, clip.factor);
-  optimizer.zero_grad();
+  step.after_forward = [&, first = true]() mutable {
+    if (first) r.saved = live() - before;
+    first = false;
+  };
+  step.gradients([](int64_t, std::span<int64_t>, std::span<int64_t>) {});
+  step.update(1e-3);
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
                          static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
                          static_cast<double>(size_of(o.dtype));
   r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch * needed);
-  r.tokens = o.batch * (o.decode ? 1 : o.seq);
+  r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
+  const double outside = live();  // of others who are at work on meta
   const auto model = build_model(config, o.dtype, kMeta);
   Ledger ledger;
   if (o.train) {
@@ -63,7 +65,7 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
     backend(kMeta).reset_peak();
     model->logits(meta_ids(o.batch, o.seq));
   }
-  r.peak = static_cast<double>(backend(kMeta).memory().peak);
+  r.peak = static_cast<double>(backend(kMeta).memory().peak) - outside;
   r.entries.assign(ledger.entries().begin(), ledger.entries().end());
   r.by_op = ledger.totals(Ledger::By::op);
   r.by_layer = ledger.totals(Ledger::By::layer);
@@ -86,6 +88,24 @@ int64_t largest_batch(const ModelConfig& config, ReportOptions options, double b
     if (fits(low + step)) low += step;
   }
   return low;
+}
+
+RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions options, double bytes) {
+  RecomputeChoice c;
+  options.train = true;
+  for (; c.layers <= config.layers; ++c.layers) {
+    c.recompute = options.recompute = recompute_first(c.layers, config.layers);
+    const Report r = make_report(config, options);
+    c.peak = r.peak;
+    c.extra_flops = 0;
+    for (const LedgerTotal& phase : r.by_phase) {
+      if (phase.key == to_text(Phase::recompute)) c.extra_flops = phase.cost.flops;
+    }
+    c.fits = c.peak <= bytes;
+    if (c.fits) return c;
+  }
+  c.layers = config.layers;
+  return c;
 }
 
 }  // namespace tally

@@ -14,6 +14,8 @@ struct ReportOptions {
   bool train = false;   // forward, backward and the AdamW update; else the forward pass alone
   bool decode = false;  // one more token for each sequence, `seq` tokens being in the cache
   DType dtype = DType::f32;
+  std::string recompute = "none";  // as train.recompute; of a training step
+  int64_t accumulation = 1;        // micro-batches in a training step
 };
 
 /// What a model costs, from a run of the same code on the meta device.
@@ -38,5 +40,17 @@ Report make_report(const ModelConfig& config, const ReportOptions& options);
 
 /// Largest batch whose peak stays within `bytes`; 0 when not even one sequence fits.
 int64_t largest_batch(const ModelConfig& config, ReportOptions options, double bytes);
+
+/// Which layers to compute again so that a training step fits.
+struct RecomputeChoice {
+  bool fits = false;               // false: not even with all layers
+  int64_t layers = 0;              // how many
+  std::string recompute = "none";  // the value of train.recompute that names them
+  double peak = 0;                 // bytes
+  double extra_flops = 0;          // of a step, for the second forward passes
+};
+/// The fewest layers whose recomputation brings the peak of a step within `bytes`: the first ones,
+/// since what the last layer saved is needed at once, before any of the memory is let go.
+RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions options, double bytes);
 
 }  // namespace tally

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/functional.h"
+#include "autograd/tape.h"
 #include "models/build.h"
+#include "models/recompute.h"
 #include "models/report.h"
 
 namespace tally {
@@ -42,11 +43,14 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
-  model_->requires_grad();
-  optimizer_ = std::make_unique<optim::AdamW>(optim::decay_groups(*model_, t.weight_decay),
-                                              optim::AdamW::Options{t.beta1, t.beta2, t.eps});
-  ids_.resize(static_cast<size_t>(t.batch * train_.context()));
-  targets_.resize(ids_.size());
+  model_->recompute = recompute_layers(t.recompute, config_.model.layers);
+  const auto adamw = [t](nn::Decoder& model) {
+    return std::make_unique<optim::AdamW>(optim::decay_groups(model, t.weight_decay),
+                                          optim::AdamW::Options{t.beta1, t.beta2, t.eps});
+  };
+  step_ = std::make_unique<TrainingStep>(
+      *model_, adamw, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
+  step_->set_mode(StepMode::replayed);
 }
 
 void Trainer::check_dtype(DType dtype) {
@@ -67,35 +71,12 @@ double Trainer::model_flops_per_step() const {
          static_cast<double>(config_.train.accumulation);
 }
 
-// The gradients of one step's micro-batches, summed, each weighted by its share of the tokens: the
-// exact mean over all of them. Returns that mean.
-double Trainer::accumulate_gradients(int64_t step, double* log_z) {
-  const TrainConfig& t = config_.train;
-  const Shape shape{t.batch, train_.context()};
-  double loss = 0;
-  for (int64_t micro = 0; micro < t.accumulation; ++micro) {
-    train_.batch(step * t.accumulation + micro, ids_, targets_);
-    Tape tape;
-    Tensor stats;
-    const Tensor part = model_->loss(from_host<int64_t>(ids_, shape, model_->device()),
-                                     from_host<int64_t>(targets_, shape, model_->device()),
-                                     tokens_per_step(), &dropout_, &stats);
-    loss += part.item();
-    const Tensor sums = stats.detach();
-    *log_z = sums.narrow(0, ops::LossStats::kLogZ, 1).item() /
-             std::max(sums.narrow(0, ops::LossStats::kCount, 1).item(), 1.0);
-    if (!std::isfinite(loss)) return loss;
-    tape.backward(part);
-  }
-  return loss;
-}
-
 void Trainer::check_finite(double loss, double norm, int64_t step) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string weight = first_bad(named_model());
   const std::string gradient =
-      weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer_->groups()) : "";
-  optimizer_->zero_grad();
+      weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer().groups()) : "";
+  step_->discard();
   fail("train: step ", step + 1, ": the ", std::isfinite(loss) ? "gradient norm" : "loss", " is ",
        std::isfinite(loss) ? norm : loss,
        !weight.empty()     ? "; the first bad weight is " + weight
@@ -106,17 +87,15 @@ void Trainer::check_finite(double loss, double norm, int64_t step) {
 }
 
 StepResult Trainer::step() {
-  const int64_t t = optimizer_->steps();
-  double log_z = 0;
-  const double loss = accumulate_gradients(t, &log_z);
-  check_finite(loss, 0, t);
-  const optim::ClippedNorm clip = optim::clip_factor(optimizer_->groups(), config_.train.clip);
-  const double norm = clip.norm.item();
-  check_finite(loss, norm, t);
+  const int64_t t = steps_done();
+  const auto batch = [&](int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets) {
+    train_.batch(t * config_.train.accumulation + micro, ids, targets);
+  };
+  const TrainingStep::Result r = step_->gradients(batch);
+  check_finite(r.loss, r.norm, t);
   const double lr = schedule_.at(t);
-  optimizer_->step(lr, clip.factor);
-  optimizer_->zero_grad();
-  return {t + 1, (t + 1) * tokens_per_step(), loss, norm, lr, log_z};
+  step_->update(lr);
+  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.log_z};
 }
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
@@ -158,10 +137,10 @@ NamedTensors Trainer::named_model() { return model_->named_parameters(); }
 
 void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& facts) {
   RunDirectory::State state;
-  state.step = optimizer_->steps();
+  state.step = steps_done();
   state.facts = facts;
   state.facts["dropout_position"] = to_text(dropout_.position());
-  const NamedTensors model = named_model(), moments = optimizer_->state();
+  const NamedTensors model = named_model(), moments = step_->optimizer().state();
   for (const NamedTensors* tensors : {&model, &moments}) {
     const std::string bad = first_bad(*tensors);
     check(bad.empty(), "train: step ", state.step, ": ", bad,
@@ -183,8 +162,8 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
           value, "); resume with the same, or start a new run");
   }
   RunDirectory::load(folder + "/model.safetensors", named_model());
-  RunDirectory::load(folder + "/optimizer.safetensors", optimizer_->state());
-  optimizer_->set_steps(state.step);
+  RunDirectory::load(folder + "/optimizer.safetensors", step_->optimizer().state());
+  step_->optimizer().set_steps(state.step);
   const auto position = state.facts.find("dropout_position");
   check(position != state.facts.end(), folder, "/state.json: dropout_position is missing");
   dropout_.set_position(std::stoull(position->second));

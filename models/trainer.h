@@ -7,6 +7,7 @@
 #include "data/text_data.h"
 #include "models/config.h"
 #include "models/run_directory.h"
+#include "models/training_step.h"
 #include "nn/decoder.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
@@ -40,6 +41,8 @@ class Trainer {
           DType dtype, Device device);
   /// Error for an element type that weights are not trained in.
   static void check_dtype(DType dtype);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any
   /// weight changes when the loss or a gradient is not finite, naming the first bad tensor.
@@ -50,7 +53,7 @@ class Trainer {
   Evaluation evaluate(const TokenFile& tokens, int64_t batches = 0);
   bool has_validation() const { return data_.val.has_value(); }
 
-  int64_t steps_done() const { return optimizer_->steps(); }
+  int64_t steps_done() const { return step_->optimizer().steps(); }
   /// Products of one step's forward and backward pass (attention: the causal half).
   double model_flops_per_step() const;
   int64_t tokens_per_step() const;
@@ -62,11 +65,13 @@ class Trainer {
   void resume(const RunDirectory& run, const std::map<std::string, std::string>& facts);
 
   nn::Decoder& model() { return *model_; }
-  const optim::Optimizer& optimizer() const { return *optimizer_; }
+  const optim::Optimizer& optimizer() const { return step_->optimizer(); }
+  /// How its steps are run: replayed unless changed; the bits are the same.
+  void set_mode(StepMode mode) { step_->set_mode(mode); }
+  const TrainingStep& training_step() const { return *step_; }
   const RunConfig& config() const { return config_; }
 
  private:
-  double accumulate_gradients(int64_t step, double* log_z);
   void check_finite(double loss, double norm, int64_t step);
   NamedTensors named_model();
 
@@ -75,10 +80,9 @@ class Trainer {
   std::vector<uint32_t> byte_lengths_;
   Dataset train_;
   std::unique_ptr<nn::Decoder> model_;
-  std::unique_ptr<optim::AdamW> optimizer_;
   optim::WarmupCosine schedule_;
   Generator dropout_;
-  std::vector<int64_t> ids_, targets_;
+  std::unique_ptr<TrainingStep> step_;
 };
 
 /// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the

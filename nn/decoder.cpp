@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "autograd/checkpoint.h"
 #include "core/ops/position.h"
 
 namespace tally::nn {
@@ -38,16 +39,23 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
 }
 
+Tensor Decoder::through_block(size_t i, const Tensor& x, Generator* dropout) const {
+  const ModuleScope scope("blocks", static_cast<int>(i));
+  const Block& block = *blocks[i];
+  if (i >= recompute.size() || !recompute[i]) return block.forward(x, rope_, dropout);
+  const auto segment = [&block, rope = rope_](const Tensor& in, Generator* streams) {
+    return block.forward(in, rope, streams);
+  };
+  return checkpoint(segment, dropout, x);
+}
+
 Tensor Decoder::hidden(const Tensor& ids, Generator* dropout) {
   Tensor x;
   {
     const ModuleScope scope("embedding");
     x = embed(ids, 0, dropout);
   }
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const ModuleScope scope("blocks", static_cast<int>(i));
-    x = blocks[i]->forward(x, rope_, dropout);
-  }
+  for (size_t i = 0; i < blocks.size(); ++i) x = through_block(i, x, dropout);
   const ModuleScope scope("final_norm");
   return final_norm.forward(x);
 }

@@ -51,9 +51,13 @@ class Decoder : public Module {
   std::vector<std::unique_ptr<Block>> blocks;
   Norm final_norm;
   Tensor head_weight, head_bias;  // weight absent when tied
+  /// By block: true where a training step keeps the block's input alone and computes the rest again
+  /// in the backward pass (autograd/checkpoint.h). Shorter than the stack: false for the rest.
+  std::vector<bool> recompute;
 
  private:
   Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
+  Tensor through_block(size_t i, const Tensor& x, Generator* dropout) const;
   const Tensor& head() const { return options_.tied_head ? embedding.weight : head_weight; }
   Options options_;
   Tensor rope_;  // the table of every position of the context; undefined without RoPE

@@ -26,8 +26,8 @@ void AdamW::step(double lr, const Tensor& gradient_scale) {
       if (!t.grad().defined()) continue;
       const Moments& m = moments_[g][i];
       ops::AdamWUpdate::into(t, m.exp_avg, m.exp_avg_sq, t.grad(), gradient_scale,
-                             {lr * group.lr_scale, options_.beta1, options_.beta2, options_.eps,
-                              group.weight_decay, steps_});
+                             {lr, options_.beta1, options_.beta2, options_.eps, group.weight_decay,
+                              steps_, group.lr_scale});
     }
   }
 }

@@ -12,6 +12,7 @@ class AdamW final : public Optimizer {
   };
   AdamW(std::vector<ParameterGroup> groups, const Options& options);
   void step(double lr, const Tensor& gradient_scale = {}) override;
+  bool replayable() const override { return true; }
   std::vector<std::pair<std::string, Tensor>> state() override;
 
  private:

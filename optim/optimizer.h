@@ -35,6 +35,9 @@ class Optimizer {
   /// parameters' device or undefined, multiplies every gradient: the clip factor. Parameters
   /// without a gradient are left alone.
   virtual void step(double lr, const Tensor& gradient_scale = {}) = 0;
+  /// True when every call of step() learns the step's learning rate and number from
+  /// rebind(const StepChange&) (core/program.h), so that a recorded step may be run again.
+  virtual bool replayable() const { return false; }
   /// The state by name ("exp_avg.blocks.0..."), for save and resume: what is written there is used
   /// by the next step.
   virtual std::vector<std::pair<std::string, Tensor>> state() = 0;

@@ -19,7 +19,8 @@ struct AdamWUpdate {
   static constexpr const char* name = "adamw_update";
   struct Attrs {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
-    int64_t step = 1;  // t of the step that is taken
+    int64_t step = 1;     // t of the step that is taken
+    double lr_scale = 1;  // times lr
   };
 
   struct Call {
@@ -27,10 +28,29 @@ struct AdamWUpdate {
     static constexpr Kind kind = Kind::elementwise;
     In dw, scale;
     InOut w, m, v;
-    double keep;                  // 1 - lr decay
-    double beta2, rate1, rate2;   // rates: 1 - beta
-    double step_size;             // lr / (1 - beta1^t)
-    double root_correction, eps;  // sqrt(1 - beta2^t)
+    Attrs attrs;
+    double keep = 0;                         // 1 - lr decay
+    double beta2 = 0, rate1 = 0, rate2 = 0;  // rates: 1 - beta
+    double step_size = 0;                    // lr / (1 - beta1^t)
+    double root_correction = 0, eps = 0;     // sqrt(1 - beta2^t)
+    Call(const In& gradient, const In& factor, const InOut& weight, const InOut& first,
+         const InOut& second, const Attrs& a)
+        : dw(gradient), scale(factor), w(weight), m(first), v(second), attrs(a) {
+      derive();
+    }
+    void rebind(const StepChange& change) {
+      attrs.lr = change.lr;
+      attrs.step = change.step;
+      derive();
+    }
+    void derive() {
+      const double t = static_cast<double>(attrs.step), lr = attrs.lr * attrs.lr_scale;
+      keep = 1 - lr * attrs.weight_decay;
+      beta2 = attrs.beta2, rate1 = 1 - attrs.beta1, rate2 = 1 - attrs.beta2;
+      step_size = lr / (1 - std::pow(attrs.beta1, t));
+      root_correction = std::sqrt(1 - std::pow(attrs.beta2, t));
+      eps = attrs.eps;
+    }
     auto views() const { return std::tie(dw, scale, w, m, v); }
     DType dtype() const { return w.dtype; }
     Cost cost() const {
@@ -80,10 +100,7 @@ struct AdamWUpdate {
           scale.defined() ? scale.shape() : Shape{}, " in ",
           scale.defined() ? scale.dtype() : m.dtype(), in_module());
     check_attrs(a);
-    const double t = static_cast<double>(a.step);
-    run(w.device(),
-        Call{dw, scale, w, m, v, 1 - a.lr * a.weight_decay, a.beta2, 1 - a.beta1, 1 - a.beta2,
-             a.lr / (1 - std::pow(a.beta1, t)), std::sqrt(1 - std::pow(a.beta2, t)), a.eps});
+    run(w.device(), Call(dw, scale, w, m, v, a));
   }
   static void check_attrs(const Attrs& a) {
     check(std::isfinite(a.lr) && a.lr >= 0,
@@ -95,6 +112,8 @@ struct AdamWUpdate {
           "adamw_update: eps must be finite and not negative; got ", a.eps);
     check(std::isfinite(a.weight_decay) && a.weight_decay >= 0,
           "adamw_update: weight_decay must be finite and not negative; got ", a.weight_decay);
+    check(std::isfinite(a.lr_scale) && a.lr_scale >= 0,
+          "adamw_update: lr_scale must be finite and not negative; got ", a.lr_scale);
     check(a.step >= 1, "adamw_update: the first step has number 1; got ", a.step);
   }
 };

@@ -113,6 +113,8 @@ struct ToDevice {
   static Tensor moved(const Tensor& x, Device to) {
     check(x.is_contiguous(), "to_device: x must be dense; it has shape ", x.shape(),
           " and strides ", x.strides(), in_module(), "; call contiguous(x) first");
+    check(!recorder().program, "to_device: a step is being captured, and copies between devices ",
+          "are not captured", in_module(), "; move tensors before the step");
     Tensor y = empty(x.shape(), x.dtype(), to);
     Backend &source = backend(x.device()), &target = backend(to);
     if (Ledger* ledger = recorder().ledger) list(*ledger, y);

@@ -53,6 +53,8 @@ struct Dropout {
     In x, residual;
     Out y;
     Attrs attrs;
+    bool draws() const { return true; }
+    void rebind(const StepChange& change) { attrs.stream += change.streams; }
     auto views() const { return std::tie(x, residual, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {

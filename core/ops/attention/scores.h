@@ -14,6 +14,8 @@ struct AttentionScores {
   double scale = 1, cap = 0;  // cap 0: none
   AttentionDropout dropout;
 
+  bool draws() const { return dropout.p > 0; }
+  void rebind(const StepChange& change) { dropout.stream += change.streams; }
   int64_t batch() const { return q.shape[0]; }
   int64_t tokens() const { return q.shape[1]; }
   int64_t heads() const { return q.shape[2]; }

@@ -1,0 +1,266 @@
+#include "models/training_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "autograd/functional.h"
+
+namespace tally {
+
+// A step in four recorded pieces. The host looks at the loss and at the norm between them; the
+// second pass, which adds to the gradients of the first, serves all later ones.
+struct TrainingStep::Programs {
+  Program first, next, norm, update;
+  struct Outputs {
+    size_t loss = 0, log_z = 0, count = 0;
+  } first_pass, next_pass;
+  size_t norm_value = 0;
+  std::vector<const void*> places;  // of the gradients after the first pass
+  bool complete = false;
+};
+
+namespace {
+
+// Nobody listens to what happens on the side.
+struct Unheard {
+  Recorder before = std::exchange(recorder(), Recorder{});
+  ~Unheard() { recorder() = before; }
+};
+
+}  // namespace
+
+TrainingStep::TrainingStep(nn::Decoder& model, MakeOptimizer make_optimizer,
+                           const StepOptions& options, Generator& dropout)
+    : model_(model),
+      make_optimizer_(std::move(make_optimizer)),
+      options_(options),
+      dropout_(dropout) {
+  model_.requires_grad();
+  optimizer_ = make_optimizer_(model_);
+  ids_ = empty({options.batch, options.seq}, DType::i64, model.device());
+  targets_ = empty_like(ids_);
+  host_ids_.resize(static_cast<size_t>(ids_.numel()));
+  host_targets_.resize(host_ids_.size());
+}
+
+TrainingStep::~TrainingStep() = default;
+
+void TrainingStep::set_mode(StepMode mode) {
+  mode_ = backend(model_.device()).host_memory() ? mode : StepMode::eager;
+  forget_programs();
+  why_not_.clear();
+  if (mode_ == StepMode::eager) arena_.reset();
+}
+
+// The same step on meta tells what it allocates, before a byte of it exists.
+MemoryPlan TrainingStep::plan() const {
+  const Unheard unheard;
+  nn::Decoder twin(model_.options(), model_.dtype(), kMeta);
+  twin.recompute = model_.recompute;
+  StepOptions options = options_;
+  options.accumulation = std::min<int64_t>(options.accumulation, 2);  // later passes are the second
+  Generator streams;
+  TrainingStep step(twin, make_optimizer_, options, streams);
+  return plan_memory([&](MemoryTrace& trace) {
+    step.trace_ = &trace;
+    step.gradients([](int64_t, std::span<int64_t>, std::span<int64_t>) {});
+    step.update(0);
+  });
+}
+
+void TrainingStep::enter(Part part) {
+  if (trace_) trace_->begin_section();
+  if (!arena_ || mode_ == StepMode::eager) return;
+  const size_t last = options_.accumulation > 1 ? 2 : 1;
+  if (part == Part::first) arena_->begin_step();
+  arena_->begin_section(part == Part::first ? 0 : part == Part::next ? 1 : last);
+}
+
+void TrainingStep::load(const Batch& batch, int64_t micro) {
+  batch(micro, host_ids_, host_targets_);
+  const auto put = [](const Tensor& t, const std::vector<int64_t>& v) {
+    backend(t.device()).copy_from_host(t.data(), v.data(), t.nbytes());
+    t.storage().note_write("batch");
+  };
+  put(ids_, host_ids_);
+  put(targets_, host_targets_);
+}
+
+TrainingStep::Pass TrainingStep::pass() {
+  Tape tape;
+  Tensor stats;
+  Tensor loss = model_.loss(ids_, targets_, tokens(), &dropout_, &stats);
+  if (after_forward) after_forward();
+  tape.backward(loss);
+  const Tensor sums = stats.detach();
+  return {loss, sums.narrow(0, ops::LossStats::kLogZ, 1),
+          sums.narrow(0, ops::LossStats::kCount, 1)};
+}
+
+double TrainingStep::number(const Tensor& t) const {
+  return backend(t.device()).is_meta() ? 0 : t.item();
+}
+
+StepValues TrainingStep::values(double lr) const {
+  return {lr, optimizer_->steps() + 1, dropout_.position()};
+}
+
+TrainingStep::Result TrainingStep::gradients(const Batch& batch) {
+  replaying_ = false;
+  if (programs_ && !programs_->complete) forget_programs();  // an error broke the recording off
+  if (mode_ == StepMode::eager) return run(batch);
+  if (!arena_) arena_ = Arena::create(plan(), model_.device());
+  // Where somebody still holds a tensor of a step, the engine runs: it goes round such a place.
+  if (programs_ && arena_->stats().live == 0) {
+    const uint64_t start = dropout_.position();
+    const Result r = replay(batch);
+    replaying_ = std::isfinite(r.loss) && std::isfinite(r.norm);
+    if (replaying_) return r;
+    dropout_.set_position(start);  // once more with the engine, which has the gradients by name
+  }
+  if (mode_ == StepMode::replayed && why_not_.empty() && !programs_) {
+    programs_ = std::make_unique<Programs>();
+    if (!optimizer_->replayable()) refuse("the optimizer's update cannot be recorded");
+  }
+  const UseMemory arena(*arena_);
+  return run(batch);
+}
+
+void TrainingStep::run_pass(int64_t micro, Result& result) {
+  enter(micro == 0 ? Part::first : Part::next);
+  Pass made;
+  if (recording() && micro < 2) {
+    Program& program = micro == 0 ? programs_->first : programs_->next;
+    Programs::Outputs& outputs = micro == 0 ? programs_->first_pass : programs_->next_pass;
+    captured(
+        program,
+        [&] {
+          made = pass();
+          outputs = {program.output(made.loss), program.output(made.log_z),
+                     program.output(made.count)};
+        },
+        0);
+  } else {
+    made = pass();
+  }
+  result.loss += number(made.loss);
+  result.log_z = number(made.log_z) / std::max(number(made.count), 1.0);
+}
+
+TrainingStep::Result TrainingStep::run(const Batch& batch) {
+  Result r;
+  for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    load(batch, micro);
+    // The sections of a plan are its first pass, one later pass and the update.
+    run_pass(micro, r);
+    if (!std::isfinite(r.loss)) return r;
+    if (recording() && micro < 2 && !same_places())
+      refuse("gradients change their places from one micro-batch to the next");
+  }
+  enter(Part::update);
+  const auto clip = [&] { clip_ = optim::clip_factor(optimizer_->groups(), options_.clip); };
+  if (recording()) {
+    captured(
+        programs_->norm,
+        [&] {
+          clip();
+          programs_->norm_value = programs_->norm.output(clip_.norm);
+        },
+        0);
+  } else {
+    clip();
+  }
+  r.norm = number(clip_.norm);
+  return r;
+}
+
+void TrainingStep::update(double lr) {
+  if (replaying_) {
+    programs_->update.run(values(lr));
+    optimizer_->set_steps(optimizer_->steps() + 1);
+    replaying_ = false;
+    return;
+  }
+  const auto work = [&] { optimizer_->step(lr, clip_.factor); };
+  if (mode_ == StepMode::eager) {
+    work();
+  } else {
+    const UseMemory arena(*arena_);
+    if (recording()) {
+      captured(programs_->update, work, lr);
+      programs_->complete = recording();
+    } else {
+      work();
+    }
+  }
+  discard();
+}
+
+void TrainingStep::discard() {
+  clip_ = {};
+  optimizer_->zero_grad();
+  replaying_ = false;
+  if (programs_ && !programs_->complete) forget_programs();
+}
+
+TrainingStep::Result TrainingStep::replay(const Batch& batch) {
+  Programs& p = *programs_;
+  Result r;
+  for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    load(batch, micro);
+    ops::check_ids("train", ids_, model_.options().vocab);
+    ops::check_targets("train", targets_, targets_.shape(), model_.options().vocab,
+                       ops::LossOptions().ignore_index);
+    Program& pass = micro == 0 ? p.first : p.next;
+    pass.run(values(0));
+    dropout_.set_position(dropout_.position() + pass.streams());
+    const Programs::Outputs& outputs = micro == 0 ? p.first_pass : p.next_pass;
+    r.loss += pass.value(outputs.loss);
+    r.log_z = pass.value(outputs.log_z) / std::max(pass.value(outputs.count), 1.0);
+    if (!std::isfinite(r.loss)) return r;
+  }
+  p.norm.run(values(0));
+  r.norm = p.norm.value(p.norm_value);
+  return r;
+}
+
+bool TrainingStep::recording() const {
+  return programs_ && !programs_->complete && why_not_.empty();
+}
+
+void TrainingStep::captured(Program& program, const std::function<void()>& work, double lr) {
+  Program::Capture capture(program, values(lr));
+  work();
+  try {
+    capture.finish(dropout_.position());
+  } catch (const Error& e) {
+    refuse(e.what());
+  }
+}
+
+void TrainingStep::refuse(const std::string& why) {
+  why_not_ = why;
+  forget_programs();
+}
+
+void TrainingStep::forget_programs() { programs_.reset(); }
+
+// True when every gradient is still where the first pass put it: a recorded pass writes there.
+bool TrainingStep::same_places() {
+  std::vector<const void*> places;
+  for (const optim::ParameterGroup& g : optimizer_->groups()) {
+    for (const auto& [name, t] : g.parameters)
+      places.push_back(t.grad().defined() ? t.grad().data() : nullptr);
+  }
+  if (programs_->places.empty()) programs_->places = places;
+  return places == programs_->places;
+}
+
+size_t TrainingStep::recorded_calls() const {
+  if (!programs_ || !programs_->complete) return 0;
+  return programs_->first.size() + programs_->next.size() + programs_->norm.size() +
+         programs_->update.size();
+}
+
+}  // namespace tally

@@ -1,0 +1,111 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/arena.h"
+#include "core/program.h"
+#include "core/random.h"
+#include "nn/decoder.h"
+#include "optim/optimizer.h"
+
+namespace tally {
+
+/// Shape of a step.
+struct StepOptions {
+  int64_t batch = 1, seq = 1;  // of one micro-batch
+  int64_t accumulation = 1;    // micro-batches in a step
+  double clip = 1;             // largest global gradient norm; 0: no limit
+};
+
+/// How a step is run; the bits are the same.
+///   eager      every tensor asks the backend for memory
+///   planned    the tensors of a step have places in one arena, planned from a run on meta
+///   replayed   planned, and after the first step the recorded calls run again without the engine
+enum class StepMode : uint8_t { eager, planned, replayed };
+
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(nn::Decoder&)>;
+
+/// One step of training: forward and backward passes over micro-batches, clip, update. The one
+/// place that does so: the trainer, the report on meta and the benchmarks call it.
+class TrainingStep {
+ public:
+  /// Marks the parameters of `model` as leaves and makes its optimizer. `dropout` gives the random
+  /// streams; both must outlive the step.
+  TrainingStep(nn::Decoder& model, MakeOptimizer make_optimizer, const StepOptions& options,
+               Generator& dropout);
+  ~TrainingStep();
+
+  /// Writes the ids and targets of micro-batch `micro`, batch x seq each.
+  using Batch =
+      std::function<void(int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets)>;
+  /// Mean loss in nats over the tokens of all micro-batches, the norm of its gradient before
+  /// clipping, and the mean of log Z over the last micro-batch. All 0 on meta.
+  struct Result {
+    double loss = 0, norm = 0, log_z = 0;
+  };
+  /// The gradients of the step. Stops where the loss is not finite, and leaves the gradients there
+  /// for whoever wants to know why.
+  Result gradients(const Batch& batch);
+  /// The update with learning rate `lr`; the gradients are forgotten.
+  void update(double lr);
+  /// Forgets the gradients instead.
+  void discard();
+
+  /// Takes effect at the next step. Eager is what a device without host memory gets.
+  void set_mode(StepMode mode);
+  StepMode mode() const { return mode_; }
+  /// Why the steps are not replayed although they were to be; "" if they are.
+  const std::string& why_not_replayed() const { return why_not_; }
+  /// The memory of planned steps; null before the first.
+  const Arena* arena() const { return arena_.get(); }
+  /// Calls of a replayed step, each program counted once; 0 while nothing is recorded.
+  size_t recorded_calls() const;
+
+  optim::Optimizer& optimizer() { return *optimizer_; }
+  const optim::Optimizer& optimizer() const { return *optimizer_; }
+  const StepOptions& options() const { return options_; }
+  int64_t tokens() const { return options_.batch * options_.seq * options_.accumulation; }
+
+  /// Called between the forward and the backward pass of each micro-batch that is not replayed.
+  std::function<void()> after_forward;
+
+ private:
+  struct Programs;
+  enum class Part : uint8_t { first, next, update };
+  MemoryPlan plan() const;
+  void enter(Part part);
+  void load(const Batch& batch, int64_t micro);
+  struct Pass {
+    Tensor loss, log_z, count;  // sum of log Z and targets that count
+  };
+  Pass pass();
+  void run_pass(int64_t micro, Result& result);
+  Result run(const Batch& batch);
+  Result replay(const Batch& batch);
+  bool recording() const;
+  void refuse(const std::string& why);
+  void forget_programs();
+  bool same_places();
+  double number(const Tensor& t) const;
+  StepValues values(double lr) const;
+  void captured(Program& program, const std::function<void()>& work, double lr);
+
+  nn::Decoder& model_;
+  MakeOptimizer make_optimizer_;
+  StepOptions options_;
+  Generator& dropout_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  Tensor ids_, targets_;  // read by every pass: a replayed step finds its batch here
+  std::vector<int64_t> host_ids_, host_targets_;
+  optim::ClippedNorm clip_;
+  StepMode mode_ = StepMode::eager;
+  std::shared_ptr<Arena> arena_;
+  MemoryTrace* trace_ = nullptr;
+  std::unique_ptr<Programs> programs_;
+  bool replaying_ = false;
+  std::string why_not_;
+};
+
+}  // namespace tally
