@@ -88,6 +88,8 @@ void add_training(CLI::App& app, Options& o, Run& run) {
       ->check(CLI::PositiveNumber);
   v->add_option("--max-minutes", o.train.max_minutes, "Save and stop after so long")
       ->check(CLI::PositiveNumber);
+  v->add_flag("--tensorboard", o.train.tensorboard,
+              "Write the curves for TensorBoard too, into tb/");
   v->add_option("--val-fraction", o.train.val_fraction, "Share of documents held out")
       ->check(CLI::Range(0.0, 0.9));
 

@@ -12,6 +12,7 @@
 #include "data/tokenizer_train.h"
 #include "models/config_json.h"
 #include "models/generate.h"
+#include "models/tensorboard.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -208,8 +209,17 @@ class Loop {
       m["val_bits_per_byte"] = val_.bits_per_byte;
     }
     run_.append_metrics(m.dump());
+    if (o_.tensorboard) write_tensorboard(m);
     logged_ = Clock::now();
     last_logged_ = r.step;
+  }
+  void write_tensorboard(const Json& metrics) {
+    if (!tensorboard_) tensorboard_.emplace(run_.file("tb"), first_);
+    std::vector<std::pair<std::string, double>> scalars;
+    for (const auto& [name, value] : metrics.items()) {
+      if (value.is_number() && name != "step") scalars.push_back({name, value.get<double>()});
+    }
+    tensorboard_->add(metrics["step"].get<int64_t>(), scalars);
   }
   int64_t logged_step(const StepResult&) const { return last_logged_ ? last_logged_ : first_; }
 
@@ -287,6 +297,7 @@ class Loop {
   Trainer& trainer_;
   RunDirectory& run_;
   ProgressLine line_;
+  std::optional<TensorBoardLog> tensorboard_;
   Evaluation val_;
   double flops_ = 0, peak_ = 0;
   int64_t first_, last_logged_ = 0;

@@ -37,6 +37,7 @@ struct TrainOptions : Common {
   std::string out, resume, tokenizer;
   int64_t steps = 0;  // 0: as configured
   double max_minutes = 0, val_fraction = -1;
+  bool tensorboard = false;
 };
 int train(const TrainOptions& options);
 

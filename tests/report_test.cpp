@@ -1,6 +1,7 @@
 // Profiles, pictures and the pages made of them.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "backends/register_all.h"
@@ -11,6 +12,7 @@
 #include "data/file.h"
 #include "models/profile.h"
 #include "models/report.h"
+#include "models/tensorboard.h"
 #include "models/zoo.h"
 
 using namespace tally;
@@ -200,4 +202,32 @@ TEST_CASE("report: two runs are compared field by field", "[report]") {
   CHECK(rows[2] == std::vector<std::string>{"extra", "-", "true"});
   CHECK_THAT(cli::compare_page(x, y), Contains("model.layers") && Contains("A training"));
   CHECK_THROWS_WITH(cli::read_run("/nowhere"), Contains("is not the directory of a run"));
+}
+
+TEST_CASE("tensorboard: records have the sums and the fields of TensorFlow's format", "[report]") {
+  CHECK(crc32c("123456789") == 0xe3069283u);  // the check value of CRC-32C
+  const Folder run;
+  TensorBoardLog log((run.path / "tb").string(), 0);
+  log.add(300, {{"loss", 1.5}, {"lr", 0.25}});
+  const std::string bytes = read_file(log.file());
+  std::vector<std::string> events;
+  for (size_t at = 0; at < bytes.size();) {
+    uint64_t length = 0;
+    uint32_t sum = 0;
+    REQUIRE(at + 12 <= bytes.size());
+    std::memcpy(&length, bytes.data() + at, 8);
+    std::memcpy(&sum, bytes.data() + at + 8, 4);
+    CHECK(sum == masked_crc32c(std::string_view(bytes).substr(at, 8)));
+    REQUIRE(at + 16 + length <= bytes.size());
+    events.push_back(bytes.substr(at + 12, length));
+    std::memcpy(&sum, bytes.data() + at + 12 + length, 4);
+    CHECK(sum == masked_crc32c(events.back()));
+    at += 16 + length;
+  }
+  REQUIRE(events.size() == 2);
+  CHECK_THAT(events[0], Contains("brain.Event:2"));
+  // step 300 as a varint in field 2; tag and simple_value 1.5f of the first scalar.
+  CHECK_THAT(events[1], Contains(std::string("\x10\xac\x02", 3)));
+  CHECK_THAT(events[1], Contains(std::string("\x0a\x04loss\x15\x00\x00\xc0\x3f", 11)));
+  CHECK_THROWS_WITH(TensorBoardLog("/proc/tb", 0), Contains("cannot make this folder"));
 }
