@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # run.sh BUILD: the commands of the tour against the program in the build folder BUILD. Blocks
 # fenced as `sh` under a line `<!-- quick -->` are run, each in a fresh folder that looks like a
-# clone without runs; of all blocks the verbs and options must be those of the program's help. The table of claims must
-# be complete.
+# clone without runs; of all blocks the verbs and options must be those of the program's help. The
+# table of claims must be complete.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "$1" && pwd)
