@@ -166,6 +166,7 @@ class Loop {
   StepResult listed_step() {
     StepLedger l;
     StepResult r;
+    trainer_.set_mode(StepMode::planned);  // replayed calls do not allocate: no memory to show
     {
       Ledger ledger;
       const auto start = Clock::now();
@@ -173,6 +174,7 @@ class Loop {
       l.step_seconds = std::chrono::duration<double>(Clock::now() - start).count();
       l.calls.assign(ledger.entries().begin(), ledger.entries().end());
     }
+    trainer_.set_mode(StepMode::replayed);
     const auto pause = Clock::now();
     l.ceilings = measure_ceilings();
     peak_ = l.ceilings.flops;

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <optional>
 
-#include "autograd/tape.h"
 #include "core/random.h"
 #include "data/json.h"
 #include "models/build.h"
+#include "models/training_step.h"
 #include "optim/adamw.h"
 
 namespace tally {
@@ -36,9 +36,11 @@ class Work {
         next_(random_ids({o.batch, 1}, config.vocab, o.seed + 2, o.device)) {
     initialise(*model_, config, o.seed);
     if (o.decode) return;
-    model_->requires_grad();
-    optimizer_ =
-        std::make_unique<optim::AdamW>(optim::decay_groups(*model_, 0.1), optim::AdamW::Options{});
+    const auto adamw = [](nn::Decoder& model) {
+      return std::make_unique<optim::AdamW>(optim::decay_groups(model, 0.1),
+                                            optim::AdamW::Options{});
+    };
+    step_ = std::make_unique<TrainingStep>(*model_, adamw, StepOptions{o.batch, o.seq}, dropout_);
   }
   /// Runs the step under `ledger`'s eyes; returns its wall time.
   double run(Ledger& ledger) {
@@ -59,18 +61,17 @@ class Work {
 
  private:
   void train() {
-    {
-      Tape tape;
-      tape.backward(model_->loss(ids_, targets_, o_.batch * o_.seq));
-    }
-    const optim::ClippedNorm clip = optim::clip_factor(optimizer_->groups(), 1);
-    optimizer_->step(1e-4, clip.factor);
-    optimizer_->zero_grad();
+    step_->gradients([&](int64_t, std::span<int64_t> ids, std::span<int64_t> targets) {
+      std::copy_n(ids_.host<int64_t>().begin(), ids.size(), ids.begin());
+      std::copy_n(targets_.host<int64_t>().begin(), targets.size(), targets.begin());
+    });
+    step_->update(1e-4);
   }
 
   ProfileOptions o_;
   std::unique_ptr<nn::Decoder> model_;
-  std::unique_ptr<optim::AdamW> optimizer_;
+  Generator dropout_;
+  std::unique_ptr<TrainingStep> step_;
   Tensor ids_, targets_, next_;
 };
 
