@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh BUILD: the commands of the tour against the program in the build folder BUILD. Blocks
 # fenced as `sh` under a line `<!-- quick -->` are run, each in a fresh folder that looks like a
-# clone without runs; of all blocks the verbs and options must be those of the program's help.
+# clone without runs; of all blocks the verbs and options must be those of the program's help. The
+# table of claims must be complete.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "$1" && pwd)
@@ -63,6 +64,13 @@ for page in "$tour"/*.md; do
       complain "$name: this block fails:" "$(cat "$block")" "it said:" "$(tail -5 "$block.out")"
   done
 done
+# The table of claims has all of them, once, in order.
+claims=$root/docs/claims.md
+[ "$(grep -oE '^\| L[0-9]+ ' "$claims" | tr -d '| L')" = "$(seq 103)" ] ||
+  complain "docs/claims.md: the lines are not L1 to L103, in order"
+unsure=$(grep -E '^\| L[0-9]' "$claims" | grep -vE '\| (\*\*(shown|part)\*\*: .+|open: .+) \|$' || true)
+[ -z "$unsure" ] || complain "docs/claims.md: neither shown, part nor open:" "$unsure"
+
 [ "$ran" -ge 10 ] || complain "only $ran blocks ran: are they still marked <!-- quick -->?"
 echo "$read blocks, $ran run, $failed problem(s)"
 [ "$failed" -eq 0 ]
