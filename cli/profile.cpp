@@ -103,6 +103,7 @@ int profile(const ProfileVerbOptions& o) {
   options.dtype = dtype_of_options(o);
   options.device = device_of_options(o);
   options.seed = o.seed;
+  options.recompute = target.config.train.recompute;
   std::vector<std::string> choices = {"op", "layer", "class", "phase"};
   sorted_totals({}, o.by);
   check(std::find(choices.begin(), choices.end(), o.by) != choices.end(),

@@ -7,6 +7,7 @@
 #include "core/random.h"
 #include "data/json.h"
 #include "models/build.h"
+#include "models/recompute.h"
 #include "models/training_step.h"
 #include "optim/adamw.h"
 
@@ -36,6 +37,7 @@ class Work {
         next_(random_ids({o.batch, 1}, config.vocab, o.seed + 2, o.device)) {
     initialise(*model_, config, o.seed);
     if (o.decode) return;
+    model_->recompute = recompute_layers(o.recompute, config.layers);
     const auto adamw = [](nn::Decoder& model) {
       return std::make_unique<optim::AdamW>(optim::decay_groups(model, 0.1),
                                             optim::AdamW::Options{});

@@ -29,6 +29,7 @@ struct ProfileOptions {
   DType dtype = DType::f32;
   Device device = kCPU;
   uint64_t seed = 1;
+  std::string recompute = "none";  // as train.recompute
 };
 
 /// Real steps of a model, every call timed.

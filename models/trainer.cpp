@@ -95,7 +95,7 @@ StepResult Trainer::step() {
   check_finite(r.loss, r.norm, t);
   const double lr = schedule_.at(t);
   step_->update(lr);
-  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.log_z};
+  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.mean_log_z()};
 }
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,

@@ -21,7 +21,7 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the step, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  double log_z = 0;  // mean of log Z over the tokens of the last micro-batch
+  double log_z = 0;  // mean of log Z over the tokens of the step
 };
 
 /// Loss over a split.

@@ -145,7 +145,8 @@ void TrainingStep::run_pass(int64_t micro, Result& result) {
     made = pass();
   }
   result.loss += number(made.loss);
-  result.log_z = number(made.log_z) / std::max(number(made.count), 1.0);
+  result.log_z_sum += number(made.log_z);
+  result.targets += number(made.count);
 }
 
 TrainingStep::Result TrainingStep::run(const Batch& batch) {
@@ -217,7 +218,8 @@ TrainingStep::Result TrainingStep::replay(const Batch& batch) {
     dropout_.set_position(dropout_.position() + pass.streams());
     const Programs::Outputs& outputs = micro == 0 ? p.first_pass : p.next_pass;
     r.loss += pass.value(outputs.loss);
-    r.log_z = pass.value(outputs.log_z) / std::max(pass.value(outputs.count), 1.0);
+    r.log_z_sum += pass.value(outputs.log_z);
+    r.targets += pass.value(outputs.count);
     if (!std::isfinite(r.loss)) return r;
   }
   p.norm.run(values(0));

@@ -41,9 +41,10 @@ class TrainingStep {
   using Batch =
       std::function<void(int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets)>;
   /// Mean loss in nats over the tokens of all micro-batches, the norm of its gradient before
-  /// clipping, and the mean of log Z over the last micro-batch. All 0 on meta.
+  /// clipping, and the sum of log Z over the targets that count. All 0 on meta.
   struct Result {
-    double loss = 0, norm = 0, log_z = 0;
+    double loss = 0, norm = 0, log_z_sum = 0, targets = 0;
+    double mean_log_z() const { return targets > 0 ? log_z_sum / targets : 0; }
   };
   /// The gradients of the step. Stops where the loss is not finite, and leaves the gradients there
   /// for whoever wants to know why.
