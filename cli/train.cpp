@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cstdio>
 #include <filesystem>
 
@@ -92,11 +94,39 @@ std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
   return out;
 }
 
+void check_held_out(const Session& s) {
+  if (!s.data->val) return;
+  const int64_t context = s.config.train.seq ? s.config.train.seq : s.config.model.context;
+  check(s.data->val->size() > context, "train: the held-out part has ", s.data->val->size(),
+        " tokens, and a window takes ", context + 1,
+        "; hold out more (--val-fraction), nothing (--val-fraction 0), or use a smaller train.seq");
+}
+
+/// What a run that goes on has already; giving it again is a mistake or no change.
+void check_resume_options(const TrainOptions& o, const RunConfig& config) {
+  const std::string run = o.resume;
+  check(o.out.empty() || std::filesystem::path(o.out).lexically_normal() ==
+                             std::filesystem::path(run).lexically_normal(),
+        "train: --resume ", run, " goes on in its own directory; leave --out ", o.out, " away");
+  check(o.tokenizer.empty(), "train: --resume ", run,
+        " has its own tokenizer; leave --tokenizer away");
+  check(!o.seed_given || static_cast<int64_t>(o.seed) == config.train.seed, "train: --resume ", run,
+        " began with seed ", config.train.seed, "; leave --seed away");
+  check(o.val_fraction < 0 || o.val_fraction == config.train.val_fraction, "train: --resume ", run,
+        " holds out ", config.train.val_fraction, " of the documents; leave --val-fraction away");
+  if (!o.target.name.empty() && !o.quiet)
+    std::fprintf(stderr, "note: the run goes on with its own configuration, not with that of %s\n",
+                 o.target.name.c_str());
+}
+
 Session new_session(const TrainOptions& o) {
   check(!o.target.name.empty(),
         "train: name a preset, a JSON file or a run to start from (`tally models` lists the "
         "presets), or --resume a run");
-  check(!o.data.empty(), "train: name the text to train on with --data FILE");
+  check(o.target.print_config || !o.data.empty(),
+        "train: name the text to train on with --data FILE");
+  check(o.target.print_config || !o.out.empty(),
+        "train: name the run directory to write with --out");
   Session s;
   s.config = resolve_target(o.target.name, o.target.set).config;
   if (o.steps > 0) s.config.train.steps = o.steps;
@@ -106,7 +136,9 @@ Session new_session(const TrainOptions& o) {
   s.config.resolve_and_check(o.target.name);
   s.inputs = {absolute_paths(o.data), o.device, o.dtype};
   Trainer::check_dtype(parse_dtype(o.dtype));
-  parse_device(o.device);  // is there
+  check(parse_device(o.device) != kMeta,
+        "train: meta computes nothing; use account for what a "
+        "training costs, or --device cpu");
   return s;
 }
 
@@ -114,9 +146,13 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   Session s;
   s.config = resolve_target(run.path(), o.target.set).config;
   if (o.steps > 0) s.config.train.steps = o.steps;
+  s.config.resolve_and_check(run.path());
+  check_resume_options(o, s.config);
   const Json env = read_json(run.file("env.json"));
+  const auto is_text = [](const Json& j) { return j.is_string(); };
   check(env.is_object() && env.contains("data") && env["data"].is_array() &&
-            env.contains("device") && env.contains("dtype"),
+            std::all_of(env["data"].begin(), env["data"].end(), is_text) &&
+            is_text(env.value("device", Json())) && is_text(env.value("dtype", Json())),
         run.file("env.json"), ": does not say what the run was trained on; start a new run");
   s.inputs = {o.data.empty() ? env["data"].get<std::vector<std::string>>() : absolute_paths(o.data),
               env["device"].get<std::string>(), env["dtype"].get<std::string>()};
@@ -124,15 +160,18 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   open_session_data(s);
   const Json now = environment();
   for (const char* key : {"isa", "gemm"}) {
-    if (env.value(key, "") != now[key].get<std::string>()) {
+    const Json before = env.value(key, Json("?"));
+    if (before != now[key])
       std::fprintf(stderr,
                    "note: this run was trained with %s %s, it goes on with %s: the numbers will "
                    "differ in their last bits\n",
-                   key, env.value(key, "?").c_str(), now[key].get<std::string>().c_str());
-    }
+                   key, before.dump().c_str(), now[key].dump().c_str());
   }
   return s;
 }
+
+/// True at every n-th step; never for 0.
+bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 /// The loop: steps, evaluations, samples, checkpoints, one line a logged step.
 class Loop {
@@ -148,16 +187,16 @@ class Loop {
     while (trainer_.steps_done() < t.steps) {
       const StepResult r = trainer_.steps_done() == first_ + 3 ? listed_step() : trainer_.step();
       const bool last = r.step == t.steps;
-      const bool evaluate = trainer_.has_validation() && !last && r.step % t.eval_every == 0;
-      if (r.step % t.log_every == 0 || last || evaluate) log(r, evaluate);
+      const bool evaluate = trainer_.has_validation() && !last && due(r.step, t.eval_every);
+      if (due(r.step, t.log_every) || last || evaluate) log(r, evaluate);
       show(r, last);
-      if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
-      if (!last && r.step % t.checkpoint_every == 0) save();
+      if (due(r.step, t.sample_every)) sample();
+      if (!last && due(r.step, t.checkpoint_every)) save();
       if (interrupted()) return stop("interrupted", 130);
       if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last)
         return stop("the time is up", 0);
     }
-    save();
+    if (trainer_.steps_done() > first_) save();
     line_.finish();
     return finish();
   }
@@ -187,7 +226,16 @@ class Loop {
   }
   void save() {
     trainer_.save(run_, s_.facts);
-    write_report(run_.path());
+    report();
+  }
+  /// The report is for people; that it cannot be written is no reason to stop.
+  void report() {
+    try {
+      write_report(run_.path());
+    } catch (const Error& e) {
+      line_.finish();
+      std::fprintf(stderr, "note: no report: %s\n", e.what());
+    }
   }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -245,10 +293,12 @@ class Loop {
     g.sampling = {0.8, 40, 1, 0};
     if (shown) std::fputs("  sample: ", stderr);
     std::string text;
-    generate_text(trainer_.model(), s_.tokenizer, "", g, [&](std::string_view piece) {
-      text += piece;
-      if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
-    });
+    // A tokenizer without an end of text has no token that a text begins with.
+    generate_text(trainer_.model(), s_.tokenizer, s_.tokenizer.eot() ? "" : "\n", g,
+                  [&](std::string_view piece) {
+                    text += piece;
+                    if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
+                  });
     if (shown) std::fputc('\n', stderr);
     run_.append_line("samples.jsonl", Json{{"step", trainer_.steps_done()}, {"text", text}}.dump());
   }
@@ -274,17 +324,18 @@ class Loop {
       const Evaluation e = trainer_.evaluate();
       result["val_loss"] = e.loss;
       result["val_bits_per_byte"] = e.bits_per_byte;
-      run_.append_metrics(Json{
-          {"step", trainer_.steps_done()},
-          {"final", true},
-          {"val_loss", e.loss},
-          {"val_bits_per_byte",
-           e.bits_per_byte}}.dump());
+      if (trainer_.steps_done() > first_)
+        run_.append_metrics(Json{
+            {"step", trainer_.steps_done()},
+            {"final", true},
+            {"val_loss", e.loss},
+            {"val_bits_per_byte",
+             e.bits_per_byte}}.dump());
       text += fmt::format(
           ", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss,
           e.bits_per_byte, e.tokens);
     }
-    write_report(run_.path());
+    report();
     if (o_.json)
       print_json(result);
     else
@@ -309,8 +360,12 @@ int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resum
                   parse_device(s.inputs.device));
   if (resume) {
     trainer.resume(run, s.facts);
+    check(trainer.steps_done() <= s.config.train.steps, "train: this run has ",
+          trainer.steps_done(), " steps already; --steps ", s.config.train.steps, " is less");
+    write_file_atomic(run.file("config.json"),
+                      to_json_text(s.config));  // all that can fail is done
     run.drop_lines_after(trainer.steps_done());
-    if (trainer.steps_done() >= s.config.train.steps) {
+    if (trainer.steps_done() == s.config.train.steps) {
       std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n",
                    static_cast<long long>(trainer.steps_done()));
     }
@@ -330,19 +385,22 @@ int train(const TrainOptions& o) {
   }
   if (!o.resume.empty()) {
     RunDirectory run = RunDirectory::open(o.resume);
+    const RunLock lock(run);
     Session s = resumed_session(o, run);
-    write_file_atomic(run.file("config.json"), to_json_text(s.config));
+    check_held_out(s);
     return run_session(o, s, run, true);
   }
   Session s = new_session(o);
-  check(!RunDirectory::is_run(o.out), o.out, ": holds a run already; go on with it (--resume ",
-        o.out, "), or choose another --out");
+  RunDirectory::check_free(o.out);
   s.tokenizer = choose_tokenizer(o, s);
   open_session_data(s);
   Dataset(s.data->train, s.config.train.seq
                              ? s.config.train.seq
                              : s.config.model.context);  // long enough, before anything is written
+  check_held_out(s);
   RunDirectory run = RunDirectory::create(o.out);
+  const RunLock lock(run);
+  RunDirectory::check_free(o.out);  // nobody was faster
   save_tokenizer_json(s.tokenizer, run.file("tokenizer.json"));
   write_file_atomic(run.file("env.json"), session_environment(s).dump(2) + "\n");
   write_file_atomic(run.file("config.json"), to_json_text(s.config));

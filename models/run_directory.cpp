@@ -1,6 +1,7 @@
 #include "models/run_directory.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,19 +87,27 @@ void make_folder(const std::string& path) {
 }  // namespace
 
 bool RunDirectory::is_run(const std::string& path) {
-  return fs::is_regular_file(path + "/config.json") && fs::is_directory(path + "/checkpoints");
+  std::error_code unreadable;
+  return fs::is_regular_file(path + "/config.json", unreadable) &&
+         fs::is_directory(path + "/checkpoints", unreadable);
+}
+
+void RunDirectory::check_free(const std::string& path) {
+  std::error_code unreadable;
+  check(!is_run(path) || !fs::exists(path + "/latest", unreadable), path,
+        ": holds a run already; go on with it (--resume ", path, "), or choose another --out");
 }
 
 RunDirectory RunDirectory::create(const std::string& path) {
   check(!path.empty(), "train: name the run directory to write with --out");
-  check(!is_run(path), path, ": holds a run already; go on with it (--resume ", path,
-        "), or choose another --out");
+  check_free(path);
   make_folder(path + "/checkpoints");
   return RunDirectory(path);
 }
 
 RunDirectory RunDirectory::open(const std::string& path) {
-  check(fs::exists(path), path, ": there is no such run directory");
+  std::error_code unreadable;
+  check(fs::exists(path, unreadable), path, ": there is no such run directory");
   check(is_run(path), path, ": is not a run directory (config.json and checkpoints/ are missing)");
   return RunDirectory(path);
 }
@@ -228,5 +237,15 @@ void RunDirectory::drop_lines_after(int64_t step) {
     write_file_atomic(file(name), kept);
   }
 }
+
+RunLock::RunLock(const RunDirectory& run)
+    : file_(::open(run.file("lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+  check(file_ >= 0, run.file("lock"), ": cannot be opened: ", std::strerror(errno));
+  if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  ::close(file_);
+  fail(run.path(),
+       ": another training writes into this run; wait for it, or choose another directory");
+}
+RunLock::~RunLock() { ::close(file_); }
 
 }  // namespace tally

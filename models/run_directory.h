@@ -19,6 +19,9 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// replaced. Whatever moment the process dies at, the previous or the new checkpoint is whole.
 class RunDirectory {
  public:
+  /// Error when the directory holds a run with a checkpoint. One without was broken off before it
+  /// began, and may be begun again.
+  static void check_free(const std::string& path);
   /// Makes the directory for a new run. Error when it already holds one.
   static RunDirectory create(const std::string& path);
   /// Opens a run that is there. Error when it is not one.
@@ -55,6 +58,19 @@ class RunDirectory {
   std::string named_by_latest() const;
   void remove_old(const std::string& newest, int keep);
   std::string path_;
+};
+
+/// Keeps other trainings out of a run directory while alive; the system ends it with the process,
+/// however that dies. Error when another training has it.
+class RunLock {
+ public:
+  explicit RunLock(const RunDirectory& run);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int file_;
 };
 
 }  // namespace tally

@@ -1,6 +1,7 @@
 #include "models/trainer.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "autograd/tape.h"
@@ -166,7 +167,12 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   step_->optimizer().set_steps(state.step);
   const auto position = state.facts.find("dropout_position");
   check(position != state.facts.end(), folder, "/state.json: dropout_position is missing");
-  dropout_.set_position(std::stoull(position->second));
+  uint64_t number = 0;
+  const char* end = position->second.data() + position->second.size();
+  const auto read = std::from_chars(position->second.data(), end, number);
+  check(read.ec == std::errc() && read.ptr == end, folder,
+        "/state.json: dropout_position must be a whole number; got '", position->second, "'");
+  dropout_.set_position(number);
 }
 
 }  // namespace tally

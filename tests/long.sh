@@ -62,8 +62,8 @@ kill_and_resume() {
     runs=$((runs + 1))
     losses "$run" > "$scratch/broken.losses"
     cmp "$scratch/whole.losses" "$scratch/broken.losses" || fail "losses after $kills kills"
-    cmp "$whole/checkpoints/$(cat "$whole/latest")/model.safetensors" \
-      "$run/checkpoints/$(cat "$run/latest")/model.safetensors" || fail "weights"
+    cmp "$whole/$(cat "$whole/latest")/model.safetensors" \
+      "$run/$(cat "$run/latest")/model.safetensors" || fail "weights"
     echo "$kills kills, $runs runs finished: losses and weights equal"
   done
 }
