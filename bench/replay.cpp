@@ -20,8 +20,8 @@
 #include "core/parallel.h"
 #include "models/build.h"
 #include "models/recompute.h"
-#include "models/target.h"
 #include "models/training_step.h"
+#include "models/zoo.h"
 #include "optim/adamw.h"
 
 namespace tally {
@@ -125,7 +125,7 @@ void report(std::vector<std::unique_ptr<Side>>& sides) {
   }
 }
 
-void run(const std::vector<std::string>& arguments) {
+void compare_modes(const std::vector<std::string>& arguments) {
   check(!arguments.empty() && arguments.size() % 2 == 1,
         "usage: replay MODEL [--batch N] [--recompute LAYERS] [--rounds N] [--threads N]");
   std::map<std::string, std::string> options = {
@@ -136,7 +136,8 @@ void run(const std::vector<std::string>& arguments) {
   }
   register_all();
   if (!options["--threads"].empty()) set_num_threads(std::stoi(options["--threads"]));
-  RunConfig config = resolve_target(arguments[0]).config;
+  RunConfig config = find_preset(arguments[0]).config;
+  config.resolve_and_check(arguments[0]);
   if (!options["--batch"].empty()) config.train.batch = std::stoll(options["--batch"]);
   config.train.recompute = options["--recompute"];
   std::vector<std::unique_ptr<Side>> sides;
@@ -158,7 +159,7 @@ void run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    tally::run({argv + 1, argv + argc});
+    tally::compare_modes({argv + 1, argv + argc});
   } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
     return 1;
