@@ -132,7 +132,7 @@ void report(std::vector<std::unique_ptr<Side>>& sides) {
   }
 }
 
-void compare_modes(const std::vector<std::string>& arguments) {
+void compare(const std::vector<std::string>& arguments) {
   check(!arguments.empty() && arguments.size() % 2 == 1,
         "usage: replay MODEL [--batch N] [--recompute LAYERS] [--rounds N] [--threads N]");
   std::map<std::string, std::string> options = {
@@ -166,7 +166,7 @@ void compare_modes(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
-    tally::compare_modes({argv + 1, argv + argc});
+    tally::compare({argv + 1, argv + argc});
   } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
     return 1;

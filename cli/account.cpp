@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/common.h"
+#include "models/algebra.h"
 #include "models/config_json.h"
 #include "models/report.h"
 #include "models/suggest.h"
@@ -166,6 +167,49 @@ void print_text(const Report& r, const std::string& by) {
   std::fputs(table_text(rows).c_str(), stdout);
 }
 
+Json algebra_json(const Report& r) {
+  Json list = Json::array();
+  for (const Formula& f : algebra(r)) {
+    Json line = {{"what", f.what},
+                 {"formula", f.formula},
+                 {"numbers", f.numbers},
+                 {"value", f.value},
+                 {"unit", f.unit}};
+    if (std::isfinite(f.counted)) line["counted"] = f.counted;
+    list.push_back(line);
+  }
+  return list;
+}
+
+std::string algebra_text(const Report& r) {
+  std::string out =
+      "L layers, D d_model, H heads, G kv_heads, K head_dim, F d_ff, V vocab, B batch, T tokens a "
+      "sequence\n";
+  const auto figure = [](double v) {
+    return v == std::floor(v) && std::fabs(v) < 1e13 ? fmt::format("{:.0f}", v)
+                                                     : fmt::format("{:.5g}", v);
+  };
+  for (const Formula& f : algebra(r)) {
+    out += fmt::format("  {:<34}{}{} = {} {}", f.what, f.formula,
+                       f.numbers.empty() ? "" : " = " + f.numbers, figure(f.value), f.unit);
+    if (std::isfinite(f.counted))
+      out += figure(f.counted) == figure(f.value) ? "; counted: the same"
+                                                  : "; counted: " + figure(f.counted);
+    out += '\n';
+  }
+  return out;
+}
+
+/// Days that training on `tokens` takes at a share of the peak of the devices.
+double training_days(const Report& r, const AccountOptions& o) {
+  check(o.flops_per_s > 0,
+        "--train-tokens: say how fast the hardware is with --flops-per-s, as "
+        "989e12 for an H100 in bf16");
+  check(o.train, "--train-tokens: asks for a training; add --train");
+  return r.model.causal / static_cast<double>(r.tokens) * o.train_tokens /
+         (o.flops_per_s * o.mfu * static_cast<double>(o.devices)) / 86400;
+}
+
 Json choice_json(const Report& r, double memory) {
   const RecomputeChoice c = choose_recompute(r.config, r.options, memory);
   return {{"fits", c.fits},
@@ -211,12 +255,19 @@ int account(const AccountOptions& o) {
   const double memory = o.fit.empty() ? 0 : parse_bytes(o.fit);
   if (o.json) {
     Json json = report_json(r, o.by);
+    if (o.algebra) json["algebra"] = algebra_json(r);
+    if (o.train_tokens > 0) json["days"] = training_days(r, o);
     if (memory > 0) json["largest_batch"] = largest_batch(target.config.model, options, memory);
     if (memory > 0 && o.train) json["recompute"] = choice_json(r, memory);
     print_json(json);
     return 0;
   }
   print_text(r, o.by);
+  if (o.algebra) std::printf("\n%s", algebra_text(r).c_str());
+  if (o.train_tokens > 0)
+    std::printf("\n%s tokens on %lld devices of %sFLOP/s at %.0f%% of the peak: %.1f days\n",
+                short_number(o.train_tokens).c_str(), static_cast<long long>(o.devices),
+                short_number(o.flops_per_s).c_str(), 100 * o.mfu, training_days(r, o));
   if (memory > 0)
     std::printf("\nlargest batch within %s: %lld\n", o.fit.c_str(),
                 static_cast<long long>(largest_batch(target.config.model, options, memory)));

@@ -125,20 +125,29 @@ std::string bytes_text(double bytes) {
   return n + (n.find(' ') == std::string::npos ? " B" : "B");
 }
 
+namespace {
+bool begins_a_number(const std::string& cell) {
+  return std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-';
+}
+}  // namespace
+
 std::string table_text(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> width;
+  std::vector<bool> numbers;  // columns whose cells all are, or are empty
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+    numbers.resize(width.size(), rows.size() > 1);
+    for (size_t i = 0; i < row.size(); ++i) {
+      width[i] = std::max(width[i], row[i].size());
+      if (&row != &rows[0] && !row[i].empty() && !begins_a_number(row[i])) numbers[i] = false;
+    }
   }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const bool number = &row != &rows[0] && !row[i].empty() &&
-                          (std::isdigit(static_cast<unsigned char>(row[i][0])) || row[i][0] == '-');
-      line += number ? fmt::format("{:>{}}", row[i], width[i])
-                     : fmt::format("{:<{}}", row[i], width[i]);
+      line += numbers[i] ? fmt::format("{:>{}}", row[i], width[i])
+                         : fmt::format("{:<{}}", row[i], width[i]);
       line += i + 1 < row.size() ? "  " : "";
     }
     while (!line.empty() && line.back() == ' ') line.pop_back();

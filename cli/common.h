@@ -52,8 +52,8 @@ std::string short_number(double value);
 /// "64.2 MB" in powers of 1000.
 std::string bytes_text(double bytes);
 
-/// Columns of text, aligned; the first row is the head. Numbers (cells that begin with a digit)
-/// stand to the right.
+/// Columns of text, aligned; the first row is the head. Columns of numbers (every cell begins with
+/// a digit) stand to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);
 
 /// Set by the first Ctrl-C or SIGTERM after install_interrupt(); a second one ends the program.

@@ -53,6 +53,9 @@ struct Options {
   DataOptions data;
   GradcheckOptions gradcheck;
   AccountOptions account;
+  ProfileVerbOptions profile;
+  ReportVerbOptions report;
+  CompareOptions compare;
   VerifyOptions verify;
   ImportOptions import;
 };
@@ -85,6 +88,8 @@ void add_training(CLI::App& app, Options& o, Run& run) {
       ->check(CLI::PositiveNumber);
   v->add_option("--max-minutes", o.train.max_minutes, "Save and stop after so long")
       ->check(CLI::PositiveNumber);
+  v->add_flag("--tensorboard", o.train.tensorboard,
+              "Write the curves for TensorBoard too, into tb/");
   v->add_option("--val-fraction", o.train.val_fraction, "Share of documents held out")
       ->check(CLI::Range(0.0, 0.9));
 
@@ -215,7 +220,42 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("--optimizer", o.account.optimizer)->capture_default_str();
   v->add_option("--by", o.account.by, "op, layer, class or phase")->capture_default_str();
   v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
+  v->add_option("--train-tokens", o.account.train_tokens,
+                "With --flops-per-s: days for so many tokens")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--flops-per-s", o.account.flops_per_s, "Peak of one device, as 989e12")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--devices", o.account.devices)->check(CLI::PositiveNumber)->capture_default_str();
+  v->add_option("--mfu", o.account.mfu, "Share of the peak that model FLOPs reach")
+      ->check(CLI::Range(0.001, 1.0))
+      ->capture_default_str();
   v->add_option("--fit", o.account.fit, "Largest batch within so much memory, as 80GB");
+
+  v = add(app, o.profile, profile, run, "profile",
+          "Run real steps and time every call: rates, shares, roofline, trace",
+          "tally profile demo --batch 16 --out profile");
+  add_target(*v, o.profile.target);
+  v->add_option("--batch", o.profile.batch, "Sequences; default: as the target trains")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--seq", o.profile.seq, "Tokens a sequence; default: as the target trains")
+      ->check(CLI::PositiveNumber);
+  v->add_option("--steps", o.profile.steps, "Measured steps, after two to warm up")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  v->add_flag("--decode", o.profile.decode, "One token after --seq cached ones instead");
+  v->add_option("--by", o.profile.by, "op, layer, class or phase")->capture_default_str();
+  v->add_option("--out", o.profile.out, "Folder for profile.html and trace.json")
+      ->capture_default_str();
+
+  v = add(app, o.report, report, run, "report", "Write a run's report.html anew",
+          "tally report runs/demo");
+  v->add_option("run", o.report.run, "Run directory")->required();
+  v = add(app, o.compare, compare, run, "compare",
+          "Two runs: results, what differs in their configuration, curves in one page",
+          "tally compare runs/a runs/b --out compare.html");
+  v->add_option("a", o.compare.a, "Run directory")->required();
+  v->add_option("b", o.compare.b, "Run directory")->required();
+  v->add_option("--out", o.compare.out, "Page to write")->capture_default_str();
 
   v = add_verb(app, "verify", "Replay results recorded with another framework",
                "tally verify model tests/data/models/llama1");

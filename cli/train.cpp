@@ -3,14 +3,16 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "backends/cpu/ceilings.h"
 #include "cli/common.h"
+#include "cli/ledger_view.h"
+#include "cli/run_report.h"
 #include "core/parallel.h"
 #include "data/file.h"
 #include "data/tokenizer_io.h"
 #include "data/tokenizer_train.h"
 #include "models/config_json.h"
 #include "models/generate.h"
+#include "models/tensorboard.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -103,6 +105,8 @@ Session new_session(const TrainOptions& o) {
   s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
   s.config.resolve_and_check(o.target.name);
   s.inputs = {absolute_paths(o.data), o.device, o.dtype};
+  Trainer::check_dtype(parse_dtype(o.dtype));
+  parse_device(o.device);  // is there
   return s;
 }
 
@@ -139,27 +143,52 @@ class Loop {
   int run() {
     const TrainConfig& t = s_.config.train;
     flops_ = trainer_.model_flops_per_step();
-    peak_ = o_.quiet ? 0 : cpu::measure_fma_peak();
     install_interrupt();
     start_ = logged_ = Clock::now();
     while (trainer_.steps_done() < t.steps) {
-      const StepResult r = trainer_.step();
+      const StepResult r = trainer_.steps_done() == first_ + 3 ? listed_step() : trainer_.step();
       const bool last = r.step == t.steps;
       const bool evaluate = trainer_.has_validation() && !last && r.step % t.eval_every == 0;
       if (r.step % t.log_every == 0 || last || evaluate) log(r, evaluate);
       show(r, last);
       if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
-      if (!last && r.step % t.checkpoint_every == 0) trainer_.save(run_, s_.facts);
+      if (!last && r.step % t.checkpoint_every == 0) save();
       if (interrupted()) return stop("interrupted", 130);
       if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last)
         return stop("the time is up", 0);
     }
-    trainer_.save(run_, s_.facts);
+    save();
     line_.finish();
     return finish();
   }
 
  private:
+  /// A step under a ledger, kept for the report, with what the machine allows beside it.
+  StepResult listed_step() {
+    StepLedger l;
+    StepResult r;
+    trainer_.set_mode(StepMode::planned);  // replayed calls do not allocate: no memory to show
+    {
+      Ledger ledger;
+      const auto start = Clock::now();
+      r = trainer_.step();
+      l.step_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      l.calls.assign(ledger.entries().begin(), ledger.entries().end());
+    }
+    trainer_.set_mode(StepMode::replayed);
+    const auto pause = Clock::now();
+    l.ceilings = measure_ceilings();
+    peak_ = l.ceilings.flops;
+    save_ledger(run_.path(), l);
+    const auto paused = Clock::now() - pause;  // no part of the training's time
+    start_ += paused;
+    logged_ += paused;
+    return r;
+  }
+  void save() {
+    trainer_.save(run_, s_.facts);
+    write_report(run_.path());
+  }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   void log(const StepResult& r, bool evaluate) {
@@ -171,6 +200,7 @@ class Loop {
         {"loss", r.loss},
         {"lr", r.lr},
         {"grad_norm", r.grad_norm},
+        {"log_z", r.log_z},
         {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
         {"flops_per_s", steps * flops_ / passed.count()}};
     if (evaluate) {
@@ -179,8 +209,17 @@ class Loop {
       m["val_bits_per_byte"] = val_.bits_per_byte;
     }
     run_.append_metrics(m.dump());
+    if (o_.tensorboard) write_tensorboard(m);
     logged_ = Clock::now();
     last_logged_ = r.step;
+  }
+  void write_tensorboard(const Json& metrics) {
+    if (!tensorboard_) tensorboard_.emplace(run_.file("tb"), first_);
+    std::vector<std::pair<std::string, double>> scalars;
+    for (const auto& [name, value] : metrics.items()) {
+      if (value.is_number() && name != "step") scalars.push_back({name, value.get<double>()});
+    }
+    tensorboard_->add(metrics["step"].get<int64_t>(), scalars);
   }
   int64_t logged_step(const StepResult&) const { return last_logged_ ? last_logged_ : first_; }
 
@@ -199,20 +238,23 @@ class Loop {
   }
 
   void sample() {
-    if (o_.quiet || o_.json) return;
-    line_.finish();
+    const bool shown = !o_.quiet && !o_.json;
+    if (shown) line_.finish();
     tally::GenerateOptions g;
     g.max_new_tokens = s_.config.train.sample_tokens;
     g.sampling = {0.8, 40, 1, 0};
-    std::fputs("  sample: ", stderr);
-    generate_text(trainer_.model(), s_.tokenizer, "", g, [](std::string_view piece) {
-      std::fwrite(piece.data(), 1, piece.size(), stderr);
+    if (shown) std::fputs("  sample: ", stderr);
+    std::string text;
+    generate_text(trainer_.model(), s_.tokenizer, "", g, [&](std::string_view piece) {
+      text += piece;
+      if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
     });
-    std::fputc('\n', stderr);
+    if (shown) std::fputc('\n', stderr);
+    run_.append_line("samples.jsonl", Json{{"step", trainer_.steps_done()}, {"text", text}}.dump());
   }
 
   int stop(const char* why, int code) {
-    trainer_.save(run_, s_.facts);
+    save();
     line_.finish();
     std::fprintf(stderr, "%s: saved after step %lld; go on with: tally train --resume %s\n", why,
                  static_cast<long long>(trainer_.steps_done()), run_.path().c_str());
@@ -242,6 +284,7 @@ class Loop {
           ", validation loss {:.4f} nats/token, {:.4f} bits per byte ({} held-out tokens)", e.loss,
           e.bits_per_byte, e.tokens);
     }
+    write_report(run_.path());
     if (o_.json)
       print_json(result);
     else
@@ -254,6 +297,7 @@ class Loop {
   Trainer& trainer_;
   RunDirectory& run_;
   ProgressLine line_;
+  std::optional<TensorBoardLog> tensorboard_;
   Evaluation val_;
   double flops_ = 0, peak_ = 0;
   int64_t first_, last_logged_ = 0;
@@ -265,7 +309,7 @@ int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resum
                   parse_device(s.inputs.device));
   if (resume) {
     trainer.resume(run, s.facts);
-    run.truncate_metrics(trainer.steps_done());
+    run.drop_lines_after(trainer.steps_done());
     if (trainer.steps_done() >= s.config.train.steps) {
       std::fprintf(stderr, "this run has all its %lld steps; give more with --steps N\n",
                    static_cast<long long>(trainer.steps_done()));

@@ -37,6 +37,7 @@ struct TrainOptions : Common {
   std::string out, resume, tokenizer;
   int64_t steps = 0;  // 0: as configured
   double max_minutes = 0, val_fraction = -1;
+  bool tensorboard = false;
 };
 int train(const TrainOptions& options);
 
@@ -86,8 +87,28 @@ struct AccountOptions : Common {
   int64_t batch = 1, seq = 0;
   bool train = false, decode = false, algebra = false;
   std::string optimizer = "adamw", by = "op", fit;
+  double train_tokens = 0, flops_per_s = 0, mfu = 0.4;  // how long a training takes
+  int64_t devices = 1;
 };
 int account(const AccountOptions& options);
+
+struct ProfileVerbOptions : Common {
+  TargetOptions target;
+  int64_t batch = 0, seq = 0, steps = 5;  // 0: as the target trains
+  bool decode = false;
+  std::string by = "op", out = "profile";
+};
+int profile(const ProfileVerbOptions& options);
+
+struct ReportVerbOptions : Common {
+  std::string run;
+};
+int report(const ReportVerbOptions& options);
+
+struct CompareOptions : Common {
+  std::string a, b, out = "compare.html";
+};
+int compare(const CompareOptions& options);
 
 struct VerifyOptions : Common {
   std::string verb;  // model, ops, optim, tokenizer

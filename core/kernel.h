@@ -79,9 +79,10 @@ template <KernelCall C>
 void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   Recorder& r = recorder();
   r.provider = nullptr;
-  const auto start = std::chrono::steady_clock::now();
+  const auto from = std::chrono::steady_clock::now();
   if (kernel) kernel(call);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - from,
+                                      start = from - r.ledger->began();
   Entry e{C::name,
           C::kind,
           r.phase,
@@ -91,6 +92,8 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
           {},
           r.module,
           kernel ? seconds.count() : 0,
+          kernel ? start.count() : 0,
+          static_cast<double>(backend(device).memory().live),
           r.provider ? r.provider : "",
           fallback,
           {}};

@@ -65,7 +65,9 @@ std::string quoted(const std::string& text, char escape) {
 
 }  // namespace
 
-Ledger::Ledger() : outer_(recorder().ledger) { recorder().ledger = this; }
+Ledger::Ledger() : outer_(recorder().ledger), began_(std::chrono::steady_clock::now()) {
+  recorder().ledger = this;
+}
 Ledger::~Ledger() { recorder().ledger = outer_; }
 
 Cost Ledger::total() const {

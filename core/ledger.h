@@ -1,4 +1,5 @@
 #pragma once
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@ struct Entry {
   ModelFlops model;           // none for a call that is computed again
   const char* module;         // path of the layer, "" outside of one
   double seconds;             // 0 on meta
+  double start;               // seconds from the ledger's beginning; 0 on meta
+  double live;                // bytes of live storages on the device while the call ran
   const char* provider;       // which implementation a kernel with several chose, else ""
   bool fallback;              // the reference loops stood in for a missing kernel
   std::vector<Shape> shapes;  // of the call's views, absent ones left out
@@ -48,6 +51,7 @@ class Ledger {
   void add(Entry entry) { entries_.push_back(std::move(entry)); }
   std::span<const Entry> entries() const { return entries_; }
   void clear() { entries_.clear(); }
+  std::chrono::steady_clock::time_point began() const { return began_; }
   Cost total() const;
   ModelFlops model_total() const;
   enum class By { op, layer, kind, phase };
@@ -65,6 +69,7 @@ class Ledger {
  private:
   std::vector<Entry> entries_;
   Ledger* outer_;
+  std::chrono::steady_clock::time_point began_;
 };
 
 }  // namespace tally

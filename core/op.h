@@ -156,6 +156,11 @@ inline void check_device(const char* op, const Tensor& t, Device device) {
         t.device(), in_module(), "; move one with to(x, device)");
 }
 
+/// True for a NaN: of any scalar, those of the proofs too, which know comparisons and no isnan.
+template <class T>
+bool is_nan(const T& x) {
+  return !(x == x);  // NOLINT(misc-redundant-expression)
+}
 /// Larger of two, comparing only: no operation is counted.
 template <class T>
 T larger(const T& a, const T& b) {

@@ -32,7 +32,11 @@ bool spin_until(const Done& done) {
   do {
     for (int i = 0; i < 16; ++i) {
       if (done()) return true;
+#if defined(__x86_64__)
       __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
+#endif
     }
   } while (Clock::now() < end);
   return done();

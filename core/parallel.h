@@ -25,23 +25,32 @@ int thread_index();
 /// its contents are lost whenever another kernel (gemm packs into it) runs on the same thread.
 std::span<std::byte> thread_scratch();
 
-/// While in scope this thread reads and writes subnormal numbers as zero (MXCSR bits DAZ and
-/// FTZ): arithmetic on them is up to a hundred times slower. The former mode comes back at the
-/// end. parallel_for does this on every thread that takes part, the caller included.
+/// While in scope this thread reads and writes subnormal numbers as zero (bits DAZ and FTZ of
+/// x86-64's MXCSR, FZ of arm64's FPCR): arithmetic on them is up to a hundred times slower. The
+/// former mode comes back at the end. parallel_for does this on every thread that takes part, the
+/// caller included.
 class FlushSubnormals {
  public:
-  FlushSubnormals() : former_(__builtin_ia32_stmxcsr()) {
-    if ((former_ & kFlush) != kFlush) __builtin_ia32_ldmxcsr(former_ | kFlush);
+  FlushSubnormals() : former_(mode()) {
+    if ((former_ & kFlush) != kFlush) set_mode(former_ | kFlush);
   }
   ~FlushSubnormals() {
-    if ((former_ & kFlush) != kFlush) __builtin_ia32_ldmxcsr(former_);
+    if ((former_ & kFlush) != kFlush) set_mode(former_);
   }
   FlushSubnormals(const FlushSubnormals&) = delete;
   FlushSubnormals& operator=(const FlushSubnormals&) = delete;
 
  private:
-  static constexpr unsigned kFlush = 0x8040;
-  unsigned former_;
+#if defined(__aarch64__)
+  static constexpr uint64_t kFlush = uint64_t{1} << 24;
+  static uint64_t mode() { return __builtin_aarch64_get_fpcr64(); }
+  static void set_mode(uint64_t mode) { __builtin_aarch64_set_fpcr64(mode); }
+#else
+  static constexpr uint64_t kFlush = 0x8040;
+  static uint64_t mode() { return __builtin_ia32_stmxcsr(); }
+  static void set_mode(uint64_t mode) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode)); }
+#endif
+  uint64_t former_;
 };
 
 namespace detail {

@@ -220,6 +220,12 @@ MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   return *this;
 }
 
+void remove_stray_temporaries(const std::string& path) {
+  const fs::path target = path;
+  remove_stray_temporaries(target.has_parent_path() ? target.parent_path() : fs::path("."),
+                           temporary_prefix(target));
+}
+
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write) {
   AtomicWriter writer(path);
   write([&](const void* data, size_t bytes) {

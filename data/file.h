@@ -33,4 +33,8 @@ using Sink = std::function<void(const void* data, size_t bytes)>;
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write);
 void write_file_atomic(const std::string& path, std::string_view bytes);
 
+/// Removes the temporaries that writers of `path` left when they were killed; the next write of it
+/// does so too.
+void remove_stray_temporaries(const std::string& path);
+
 }  // namespace tally

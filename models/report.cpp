@@ -37,7 +37,8 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   ReportOptions o = given;
   if (o.seq == 0) o.seq = config.context;
   const int64_t needed = o.seq + (o.decode ? 1 : 0);
-  check(needed <= config.context, "account: ", needed, " tokens do not fit the context of ",
+  check(needed <= config.context, "account: ", o.seq,
+        o.decode ? " cached tokens and a new one" : " tokens", " do not fit the context of ",
         config.context, "; use a smaller --seq, or --set model.context=", needed);
   check(!(o.train && o.decode), "account: choose one of --train and --decode");
   Report r;

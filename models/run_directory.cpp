@@ -74,6 +74,9 @@ int64_t step_of(const std::string& name) {
   return n;
 }
 
+// Where the newest checkpoint lies while another one of the same step takes its place.
+constexpr const char* kReplaced = "checkpoints/replaced";
+
 void make_folder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -106,7 +109,14 @@ void RunDirectory::save(const State& state, const NamedTensors& model,
                     folder = file("checkpoints/" + name);
   const std::string unfinished = file("checkpoints/unfinished");
   std::error_code ignored;
-  fs::remove_all(unfinished, ignored);  // left by a process that was killed
+  // What a process that was killed has left, the newest checkpoint in the worst case.
+  const std::string named = fs::exists(file(kReplaced)) ? named_by_latest() : "";
+  if (!named.empty() && !fs::exists(named))
+    fs::rename(file(kReplaced), named, ignored);
+  else
+    fs::remove_all(file(kReplaced), ignored);
+  fs::remove_all(unfinished, ignored);
+  remove_stray_temporaries(file("latest"));
   try {
     make_folder(unfinished);
     write_tensors(unfinished + "/model.safetensors", model);
@@ -114,8 +124,10 @@ void RunDirectory::save(const State& state, const NamedTensors& model,
     Json json = {{"step", state.step}, {"facts", state.facts}};
     write_file_atomic(unfinished + "/state.json", json.dump(2) + "\n");
     sync_folder(unfinished);
-    fs::remove_all(folder, ignored);  // the same step saved again: `latest` never names it here
+    // The same step saved again, which `latest` may name: the old one stays until the new is there.
+    if (fs::exists(folder)) fs::rename(folder, file(kReplaced));
     fs::rename(unfinished, folder);
+    fs::remove_all(file(kReplaced), ignored);
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(unfinished, ignored);
     fail(folder, ": cannot be written: ", e.code().message(),
@@ -148,14 +160,22 @@ void RunDirectory::remove_old(const std::string& newest, int keep) {
   }
 }
 
-std::string RunDirectory::latest() const {
+// The folder that `latest` names, whether it is there or not; "" without a `latest`.
+std::string RunDirectory::named_by_latest() const {
   if (!fs::exists(file("latest"))) return "";
   std::string name = read_file(file("latest"), 4096);
   while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
   check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file("latest"),
         ": must name a checkpoint as checkpoints/step-N; it says '", name, "'");
-  check(fs::is_directory(file(name)), file("latest"), ": names ", name, ", which is not there");
   return file(name);
+}
+
+std::string RunDirectory::latest() const {
+  const std::string named = named_by_latest();
+  if (named.empty() || fs::is_directory(named)) return named;
+  check(fs::is_directory(file(kReplaced)), file("latest"), ": names ", named,
+        ", which is not there");
+  return file(kReplaced);  // the process was killed while it saved this step a second time
 }
 
 RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) const {
@@ -185,26 +205,28 @@ void RunDirectory::load(const std::string& path, const NamedTensors& into) {
   }
 }
 
-void RunDirectory::append_metrics(const std::string& line) {
-  std::ofstream out(file("metrics.jsonl"), std::ios::app);
+void RunDirectory::append_line(const std::string& name, const std::string& line) {
+  std::ofstream out(file(name), std::ios::app);
   out << line << '\n';
   out.flush();
-  check(out.good(), file("metrics.jsonl"), ": cannot be written: ", std::strerror(errno));
+  check(out.good(), file(name), ": cannot be written: ", std::strerror(errno));
 }
 
-void RunDirectory::truncate_metrics(int64_t step) {
-  if (!fs::exists(file("metrics.jsonl"))) return;
-  const std::string text = read_file(file("metrics.jsonl"));
-  std::string kept;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;  // half a line: the process died while writing it
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    const Json json = parse_json(line, file("metrics.jsonl"));
-    if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
+void RunDirectory::drop_lines_after(int64_t step) {
+  for (const char* name : {"metrics.jsonl", "samples.jsonl"}) {
+    if (!fs::exists(file(name))) continue;
+    const std::string text = read_file(file(name));
+    std::string kept;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at);
+      if (end == std::string::npos) break;  // half a line: the process died while writing it
+      const std::string line = text.substr(at, end - at);
+      at = end + 1;
+      const Json json = parse_json(line, file(name));
+      if (json.is_object() && json.value("step", int64_t{0}) <= step) kept += line + "\n";
+    }
+    write_file_atomic(file(name), kept);
   }
-  write_file_atomic(file("metrics.jsonl"), kept);
 }
 
 }  // namespace tally

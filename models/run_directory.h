@@ -44,13 +44,15 @@ class RunDirectory {
   /// otherwise.
   static void load(const std::string& file, const NamedTensors& into);
 
-  /// Appends one line to metrics.jsonl.
-  void append_metrics(const std::string& line);
-  /// Drops metrics of steps after `step`: they will be made again.
-  void truncate_metrics(int64_t step);
+  /// Appends one line to metrics.jsonl, or to another file of lines (samples.jsonl).
+  void append_metrics(const std::string& line) { append_line("metrics.jsonl", line); }
+  void append_line(const std::string& name, const std::string& line);
+  /// Drops metrics and samples of steps after `step`: they will be made again.
+  void drop_lines_after(int64_t step);
 
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  std::string named_by_latest() const;
   void remove_old(const std::string& newest, int keep);
   std::string path_;
 };

@@ -15,11 +15,10 @@ optim::WarmupCosine schedule_of(const TrainConfig& t) {
   return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
 }
 
-std::string first_bad_parameter(nn::Decoder& model) {
-  for (const auto& [name, t] : model.named_parameters()) {
-    for (float v : t.dtype() == DType::f32 ? t.host<float>() : std::span<float>()) {
-      if (!std::isfinite(v)) return name;
-    }
+// Name of the first tensor that holds a NaN or an infinity; "" if all are finite.
+std::string first_bad(const NamedTensors& tensors) {
+  for (const auto& [name, t] : tensors) {
+    if (ops::first_not_finite(std::span(&t, 1)) == 0) return name;
   }
   return "";
 }
@@ -42,8 +41,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
       schedule_(schedule_of(config.train)),
       dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
   const TrainConfig& t = config_.train;
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->recompute = recompute_layers(t.recompute, config_.model.layers);
   const auto adamw = [t](nn::Decoder& model) {
@@ -53,6 +51,11 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   step_ = std::make_unique<TrainingStep>(
       *model_, adamw, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
   step_->set_mode(StepMode::replayed);
+}
+
+void Trainer::check_dtype(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
+        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
 }
 
 int64_t Trainer::tokens_per_step() const {
@@ -70,7 +73,7 @@ double Trainer::model_flops_per_step() const {
 
 void Trainer::check_finite(double loss, double norm, int64_t step) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
-  const std::string weight = first_bad_parameter(*model_);
+  const std::string weight = first_bad(named_model());
   const std::string gradient =
       weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer().groups()) : "";
   step_->discard();
@@ -92,7 +95,7 @@ StepResult Trainer::step() {
   check_finite(r.loss, r.norm, t);
   const double lr = schedule_.at(t);
   step_->update(lr);
-  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr};
+  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.mean_log_z()};
 }
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
@@ -137,7 +140,14 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
   state.step = steps_done();
   state.facts = facts;
   state.facts["dropout_position"] = to_text(dropout_.position());
-  run.save(state, named_model(), step_->optimizer().state());
+  const NamedTensors model = named_model(), moments = step_->optimizer().state();
+  for (const NamedTensors* tensors : {&model, &moments}) {
+    const std::string bad = first_bad(*tensors);
+    check(bad.empty(), "train: step ", state.step, ": ", bad,
+          " is not finite after this update, so it is not saved; the last checkpoint is untouched; "
+          "lower the learning rate");
+  }
+  run.save(state, model, moments);
 }
 
 void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::string>& facts) {

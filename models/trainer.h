@@ -21,6 +21,7 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the step, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
+  double log_z = 0;  // mean of log Z over the tokens of the step
 };
 
 /// Loss over a split.
@@ -38,6 +39,8 @@ class Trainer {
   /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths).
   Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
           DType dtype, Device device);
+  /// Error for an element type that weights are not trained in.
+  static void check_dtype(DType dtype);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -55,7 +58,8 @@ class Trainer {
   double model_flops_per_step() const;
   int64_t tokens_per_step() const;
 
-  /// Writes a checkpoint; `facts` go along and are compared on resume.
+  /// Writes a checkpoint; `facts` go along and are compared on resume. Error by name, and nothing
+  /// is written, when a weight or a moment is not finite.
   void save(RunDirectory& run, const std::map<std::string, std::string>& facts);
   /// Continues from the newest checkpoint. Error by name when its facts differ from `facts`.
   void resume(const RunDirectory& run, const std::map<std::string, std::string>& facts);

@@ -1,5 +1,6 @@
 #include "models/training_step.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,7 +12,10 @@ namespace tally {
 // second pass, which adds to the gradients of the first, serves all later ones.
 struct TrainingStep::Programs {
   Program first, next, norm, update;
-  size_t first_loss = 0, next_loss = 0, norm_value = 0;
+  struct Outputs {
+    size_t loss = 0, log_z = 0, count = 0;
+  } first_pass, next_pass;
+  size_t norm_value = 0;
   std::vector<const void*> places;  // of the gradients after the first pass
   bool complete = false;
 };
@@ -83,12 +87,15 @@ void TrainingStep::load(const Batch& batch, int64_t micro) {
   put(targets_, host_targets_);
 }
 
-Tensor TrainingStep::pass() {
+TrainingStep::Pass TrainingStep::pass() {
   Tape tape;
-  Tensor loss = model_.loss(ids_, targets_, tokens(), &dropout_);
+  Tensor stats;
+  Tensor loss = model_.loss(ids_, targets_, tokens(), &dropout_, &stats);
   if (after_forward) after_forward();
   tape.backward(loss);
-  return loss;
+  const Tensor sums = stats.detach();
+  return {loss, sums.narrow(0, ops::LossStats::kLogZ, 1),
+          sums.narrow(0, ops::LossStats::kCount, 1)};
 }
 
 double TrainingStep::number(const Tensor& t) const {
@@ -122,21 +129,24 @@ TrainingStep::Result TrainingStep::gradients(const Batch& batch) {
 
 void TrainingStep::run_pass(int64_t micro, Result& result) {
   enter(micro == 0 ? Part::first : Part::next);
-  Tensor loss;
+  Pass made;
   if (recording() && micro < 2) {
     Program& program = micro == 0 ? programs_->first : programs_->next;
-    size_t& output = micro == 0 ? programs_->first_loss : programs_->next_loss;
+    Programs::Outputs& outputs = micro == 0 ? programs_->first_pass : programs_->next_pass;
     captured(
         program,
         [&] {
-          loss = pass();
-          output = program.output(loss);
+          made = pass();
+          outputs = {program.output(made.loss), program.output(made.log_z),
+                     program.output(made.count)};
         },
         0);
   } else {
-    loss = pass();
+    made = pass();
   }
-  result.loss += number(loss);
+  result.loss += number(made.loss);
+  result.log_z_sum += number(made.log_z);
+  result.targets += number(made.count);
 }
 
 TrainingStep::Result TrainingStep::run(const Batch& batch) {
@@ -206,7 +216,10 @@ TrainingStep::Result TrainingStep::replay(const Batch& batch) {
     Program& pass = micro == 0 ? p.first : p.next;
     pass.run(values(0));
     dropout_.set_position(dropout_.position() + pass.streams());
-    r.loss += pass.value(micro == 0 ? p.first_loss : p.next_loss);
+    const Programs::Outputs& outputs = micro == 0 ? p.first_pass : p.next_pass;
+    r.loss += pass.value(outputs.loss);
+    r.log_z_sum += pass.value(outputs.log_z);
+    r.targets += pass.value(outputs.count);
     if (!std::isfinite(r.loss)) return r;
   }
   p.norm.run(values(0));

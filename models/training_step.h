@@ -40,10 +40,11 @@ class TrainingStep {
   /// Writes the ids and targets of micro-batch `micro`, batch x seq each.
   using Batch =
       std::function<void(int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets)>;
-  /// Mean loss in nats over the tokens of all micro-batches, and the norm of its gradient before
-  /// clipping. Both 0 on meta.
+  /// Mean loss in nats over the tokens of all micro-batches, the norm of its gradient before
+  /// clipping, and the sum of log Z over the targets that count. All 0 on meta.
   struct Result {
-    double loss = 0, norm = 0;
+    double loss = 0, norm = 0, log_z_sum = 0, targets = 0;
+    double mean_log_z() const { return targets > 0 ? log_z_sum / targets : 0; }
   };
   /// The gradients of the step. Stops where the loss is not finite, and leaves the gradients there
   /// for whoever wants to know why.
@@ -77,7 +78,10 @@ class TrainingStep {
   MemoryPlan plan() const;
   void enter(Part part);
   void load(const Batch& batch, int64_t micro);
-  Tensor pass();
+  struct Pass {
+    Tensor loss, log_z, count;  // sum of log Z and targets that count
+  };
+  Pass pass();
   void run_pass(int64_t micro, Result& result);
   Result run(const Batch& batch);
   Result replay(const Batch& batch);

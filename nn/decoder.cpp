@@ -66,14 +66,18 @@ Tensor Decoder::logits(const Tensor& ids) {
   return linear(h, head(), head_bias);
 }
 
-Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout) {
+Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout,
+                     Tensor* stats) {
   const Tensor h = hidden(ids, dropout);
   const ModuleScope scope("head");
   ops::LossOptions o;
   o.z_loss = options_.z_loss;
   if (count > 0) o.normalizer = static_cast<double>(count);
-  if (head_bias.defined()) return cross_entropy(linear(h, head(), head_bias), targets, o);
-  return linear_cross_entropy(h, head(), targets, o);
+  const auto [loss, sums] = head_bias.defined()
+                                ? cross_entropy_with_stats(linear(h, head(), head_bias), targets, o)
+                                : linear_cross_entropy_with_stats(h, head(), targets, o);
+  if (stats) *stats = sums;
+  return loss;
 }
 
 Tensor Decoder::next_logits(const Tensor& ids, KVCache& cache) {

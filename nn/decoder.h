@@ -34,8 +34,9 @@ class Decoder : public Module {
   /// ever storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so
   /// that micro-batches that share a count add up to the exact mean of the whole.   targets (B,T)
   /// of i64
+  /// `stats` receives what the loss adds up besides (ops::LossStats).
   Tensor loss(const Tensor& ids, const Tensor& targets, int64_t count = 0,
-              Generator* dropout = nullptr);
+              Generator* dropout = nullptr, Tensor* stats = nullptr);
   /// Logits (B,V) of the token after the last of `ids`, which follow what is in the cache.
   Tensor next_logits(const Tensor& ids, KVCache& cache);
   KVCache make_cache(int64_t batch, int64_t capacity) const;

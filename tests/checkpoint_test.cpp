@@ -140,7 +140,7 @@ TEST_CASE("checkpoint: separate and fused forms name the same rows", "[file]") {
   }
 }
 
-TEST_CASE("checkpoint: a tied head may be stored twice, not differently", "[file][error]") {
+TEST_CASE("checkpoint: a tied head may be stored twice, not differently", "[file][error][F50]") {
   const TiedFolder same("lm_head.weight", 0), other("lm_head.weight", 1), extra("what.is.this", 0);
   CHECK(message([&] { Checkpoint::hugging_face(same.path); }) == "accepted");
   CHECK_THAT(message([&] { Checkpoint::hugging_face(other.path); }),
@@ -182,7 +182,7 @@ TEST_CASE("checkpoint: our own weights are read back under our names", "[file][e
   fs::remove_all(folder);
 }
 
-TEST_CASE("hf_config: the rotary base is found in every spelling", "[config]") {
+TEST_CASE("hf_config: the rotary base is found in every spelling", "[config][F25]") {
   const auto base = [](const std::string& change) {
     const std::string text =
         R"({"model_type":"llama","vocab_size":16,"hidden_size":8,"intermediate_size":16,
@@ -199,7 +199,8 @@ TEST_CASE("hf_config: the rotary base is found in every spelling", "[config]") {
   CHECK(base(R"(,"rope_theta":5e5,"rope_scaling":{"type":"default"})") == 5e5);
 }
 
-TEST_CASE("hf_config: what would change the computation is refused by name", "[config][error]") {
+TEST_CASE("hf_config: what would change the computation is refused by name",
+          "[config][error][F12][F25][F27]") {
   CHECK(hf_error("") == "accepted");
   CHECK_THAT(hf_error(R"(,"rope_scaling":{"type":"linear","factor":2.0})"), Contains("linear"));
   CHECK_THAT(hf_error(R"(,"rope_scaling":{"rope_type":"llama3","factor":8.0})"),
@@ -226,6 +227,20 @@ TEST_CASE("hf_config: what would change the computation is refused by name", "[c
   CHECK_THAT(message([] { hf_config_from_json(R"({"model_type":"gpt2"})", "config.json"); }),
              Contains("config.json: n_layer is missing"));
   CHECK_THAT(message([] { hf_config_from_json("{}", "config.json"); }), Contains("model_type"));
+}
+
+TEST_CASE("hf_config: every name of GELU means its own form", "[config][F12]") {
+  const auto activation = [](const std::string& name) {
+    const std::string text =
+        R"({"model_type":"llama","vocab_size":16,"hidden_size":8,"intermediate_size":16,
+        "num_hidden_layers":1,"num_attention_heads":4,"hidden_act":")" +
+        name + "\"}";
+    return hf_config_from_json(text, "config.json").config.activation;
+  };
+  CHECK(activation("gelu") == Activation::gelu);
+  for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
+    CHECK(activation(name) == Activation::gelu_tanh);
+  CHECK_THAT(message([&] { activation("quick_gelu"); }), Contains("quick_gelu"));
 }
 
 TEST_CASE("hf_config: GPT-2's variants of the scores are refused by name", "[config][error]") {

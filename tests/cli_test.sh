@@ -32,12 +32,17 @@ expect 1 'did you mean "demo"' train dmeo --data short.txt --out run
 expect 1 'nofile.txt: cannot open' train llama-smoke --data nofile.txt --out run
 expect 1 'it is empty' train llama-smoke --data empty.txt --out run
 expect 1 'needs more documents' train llama-smoke --data short.txt --out run
+# F44
 expect 1 'at least [0-9]+ tokens|needs .* tokens|must hold' train llama-smoke --data short.txt --val-fraction 0 --out run
 expect 1 'did you mean "heads"' train llama-smoke --data "$text" --out run --set model.heds=3
+# F27
 expect 1 'must be a multiple of heads = 3' train llama-smoke --data "$text" --out run --set model.heads=3
 expect 1 'layers' train bad.json --data "$text" --out run
 expect 1 'with --data' train llama-smoke --out run
 expect 1 'no such run directory' train --resume nowhere
+# F32
+expect 1 'trains in f32 or f64; got bf16' train llama-smoke --data "$text" --out run --dtype bf16
+expect 1 'must be one of reference, cpu, meta' train llama-smoke --data "$text" --out run --device gpu
 expect 1 'cannot make this folder' train llama-smoke --data "$text" --out /proc/run
 expect 1 'no preset, file or folder' eval nowhere
 expect 1 'no preset, file or folder' generate nowhere --prompt a
@@ -53,7 +58,25 @@ expect 1 'no such file or folder' tokenizer info nofile
 expect 1 'whole numbers' tokenizer decode bytes 1 x
 expect 1 'give --dtype' data inspect short.txt
 
-# A full disk: nothing is lost, and the reason is named. A limit on file size stands for it.
+# F47: an absurd learning rate is refused; a weight that is NaN stops the run before an update, with
+# its step and name, and the checkpoint stays as it is.
+expect 1 'lr must lie between 0 and 1000' train llama-smoke --data "$text" --out run --set train.lr=1e30
+head -c 30000 "$text" > some.txt
+timeout 60 "$tally" train llama-smoke --data some.txt --out nan --steps 2 --val-fraction 0 --quiet > out 2> err
+weights=nan/$(cat nan/latest)/model.safetensors
+printf '\0\0\300\177' |
+  dd of="$weights" bs=1 seek=$(($(stat -c %s "$weights") - 4)) conv=notrunc status=none
+sum=$(cksum "$weights")
+got=0
+timeout 60 "$tally" train --resume nan --steps 4 --quiet > out 2> err || got=$?
+if [ "$got" -eq 1 ] && grep -q 'step 3: the loss is .*the first bad weight is ' err &&
+  [ "$(cksum "$weights")" = "$sum" ]; then
+  passed=$((passed + 1))
+else
+  echo "a NaN weight: exit $got; said: $(tail -1 err)"; failed=$((failed + 1))
+fi
+
+# F45: a full disk: nothing is lost, and the reason is named. A limit on file size stands for it.
 if (ulimit -f 64; timeout 60 "$tally" train llama-smoke --data "$text" --out full --steps 1 --quiet) > out 2> err; then
   echo "a full disk went unnoticed"; failed=$((failed + 1))
 else

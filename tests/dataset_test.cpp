@@ -241,7 +241,7 @@ TEST_CASE("keyed permutation: every place is about equally likely to come first"
   for (const int count : first) CHECK(std::abs(count - 1000) < 150);  // five standard deviations
 }
 
-TEST_CASE("dataset: every window comes once an epoch, in another order each epoch") {
+TEST_CASE("dataset: every window comes once an epoch, in another order each epoch", "[F46]") {
   const Dataset data(counting(1003), 10, 5);
   CHECK(data.windows() == 100);
   std::vector<std::vector<int64_t>> orders;
@@ -265,7 +265,7 @@ TEST_CASE("dataset: every window comes once an epoch, in another order each epoc
   CHECK(other_seed.start(0) + other_seed.start(1) * 1000 != data.start(0) + data.start(1) * 1000);
 }
 
-TEST_CASE("dataset: a batch depends on its step alone, not on what was read before") {
+TEST_CASE("dataset: a batch depends on its step alone, not on what was read before", "[F46]") {
   const Dataset data(counting(500), 7, 9);
   std::vector<int64_t> x(3 * 7), y(x.size()), later_x(x.size()), later_y(x.size());
   const Dataset resumed(counting(500), 7, 9);

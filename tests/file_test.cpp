@@ -156,7 +156,7 @@ TEST_CASE("file: a link is followed, its target replaced", "[file]") {
   CHECK(read_file(folder / "target") == "new");
 }
 
-TEST_CASE("file: the next save removes what dead writers left, nothing else", "[file]") {
+TEST_CASE("file: the next save removes what dead writers left, nothing else", "[file][F45]") {
   const Folder folder;
   const std::string stray = folder / ".a.tmp-0123456789abcdef";
   const std::string other = folder / ".b.tmp-0123456789abcdef", note = folder / ".a.tmp-note";
@@ -172,7 +172,7 @@ TEST_CASE("file: the next save removes what dead writers left, nothing else", "[
   CHECK(fs::exists(note));
 }
 
-TEST_CASE("file: kill -9 while saving leaves the old or the new file whole", "[file]") {
+TEST_CASE("file: kill -9 while saving leaves the old or the new file whole", "[file][F45]") {
   const Folder folder;
   const std::string path = folder / "a";
   constexpr size_t kBytes = 1 << 20;

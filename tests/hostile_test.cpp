@@ -78,15 +78,15 @@ std::vector<int64_t> shape_of(const ModelConfig& c, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("hostile: weight files", "[file][error]") {
+TEST_CASE("hostile: weight files", "[file][error][F51]") {
   CHECK(run_cases("safetensors", [](const std::string& path) { SafetensorFile file(path); }) == 30);
 }
 
-TEST_CASE("hostile: configurations of published models", "[config][error]") {
+TEST_CASE("hostile: configurations of published models", "[config][error][F25][F27]") {
   CHECK(run_cases("config", [](const std::string& path) { read_hf_config(path); }) == 15);
 }
 
-TEST_CASE("hostile: checkpoint folders", "[file][error]") {
+TEST_CASE("hostile: checkpoint folders", "[file][error][F49][F50][F51]") {
   CHECK(run_cases("checkpoint_dir",
                   [](const std::string& path) { Checkpoint::hugging_face(path); }) == 10);
 }
@@ -112,7 +112,7 @@ TEST_CASE("hostile: odd but valid weight files give their values", "[file]") {
   }
 }
 
-TEST_CASE("hostile: odd but valid configurations mean what they say", "[config]") {
+TEST_CASE("hostile: odd but valid configurations mean what they say", "[config][F25]") {
   CHECK(config("cfg_ok_min").head_dim == 2);
   CHECK(config("cfg_ok_min").kv_heads == 2);
   CHECK(config("cfg_ok_min").rope_base == 10000);

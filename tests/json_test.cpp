@@ -57,7 +57,7 @@ TEST_CASE("json: refuses bytes that are not UTF-8 and a byte order mark", "[json
   CHECK_THAT(refusal("\xEF\xBB\xBF{}"), Contains("byte order mark"));
 }
 
-TEST_CASE("json: refuses more than 64 levels, a hundred thousand too", "[json][error]") {
+TEST_CASE("json: refuses more than 64 levels, a hundred thousand too", "[json][error][F51]") {
   CHECK(refusal(std::string(64, '[') + std::string(64, ']')) == "accepted");
   CHECK_THAT(refusal(std::string(65, '[') + std::string(65, ']')), Contains("64 levels"));
   CHECK_THAT(refusal(std::string(100000, '[')), Contains("64 levels"));

@@ -3,8 +3,11 @@
 # the release preset).
 #   tests/long.sh kill [KILLS]   kill -9 during training at random moments (default 50), resume each
 #                                time: the run directory is never broken, and losses and weights
-#                                equal an unbroken run's bit for bit
-#   tests/long.sh                all of them
+#                                equal an unbroken run's bit for bit (F45, F46)
+#   tests/long.sh tidy           clang-tidy over every source (needs tools/install_packages.sh ci)
+#   tests/long.sh arm64          cross-compiles for arm64 and runs tests of kernels, ops and training
+#                                under qemu (adds Debian's arm64 packages; root)
+#   tests/long.sh                all of them but arm64
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -65,8 +68,28 @@ kill_and_resume() {
   done
 }
 
+arm64() {
+  dpkg --add-architecture arm64
+  apt-get -q update
+  apt-get -q install -y --no-install-recommends g++-aarch64-linux-gnu qemu-user \
+    libopenblas-serial-dev:arm64 libpcre2-dev:arm64 libfmt-dev:arm64
+  local tests=(gemm_test simd_test op_backend_test training_test own_op)
+  cmake -S . -B build-arm64 -G Ninja -DCMAKE_BUILD_TYPE=Release -DTALLY_TESTS=ON \
+    -DCMAKE_TOOLCHAIN_FILE=tools/arm64.cmake >/dev/null
+  cmake --build build-arm64 --parallel "$(nproc)" --target "${tests[@]}"
+  for test in "${tests[@]}"; do
+    echo "arm64 under qemu: $test"
+    (cd build-arm64 && qemu-aarch64 -L /usr/aarch64-linux-gnu "./$test")
+  done
+}
+
 case "${1:-all}" in
+  arm64) arm64 ;;
   kill) kill_and_resume "${2:-50}" ;;
-  all) kill_and_resume 50 ;;
-  *) echo "usage: $0 [kill [KILLS]]" >&2; exit 2 ;;
+  tidy) .ci/tidy all ;;
+  all)
+    kill_and_resume 50
+    .ci/tidy all
+    ;;
+  *) echo "usage: $0 [kill [KILLS] | tidy | arm64]" >&2; exit 2 ;;
 esac

@@ -39,7 +39,7 @@ struct Setup {
 
 }  // namespace
 
-TEST_CASE_METHOD(Setup, "gelu: the exact and the tanh form are two functions", "[op]") {
+TEST_CASE_METHOD(Setup, "gelu: the exact and the tanh form are two functions", "[op][F12]") {
   const std::vector<double> x{-3, -1, -0.5, 0, 0.5, 1, 3};
   const auto check_both = [&](K kind, const std::vector<double>& y,
                               const std::vector<double>& slope) {
@@ -57,7 +57,8 @@ TEST_CASE_METHOD(Setup, "gelu: the exact and the tanh form are two functions", "
              {-0.0115841666, -0.0829640838, 0.132630096, 0.5, 0.867369904, 1.08296408, 1.01158417});
 }
 
-TEST_CASE_METHOD(Setup, "activation: values and slopes at extremes are limits, never NaN", "[op]") {
+TEST_CASE_METHOD(Setup, "activation: values and slopes at extremes are limits, never NaN",
+                 "[op][F13]") {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> large{1e4f, 1e20f, 3e38f, inf}, small{-1e4f, -1e20f, -3e38f, -inf};
   for (Device device : {kReference, kCPU}) {
@@ -95,7 +96,7 @@ TEST_CASE_METHOD(Setup, "activation: values and slopes at extremes are limits, n
 
 TEST_CASE_METHOD(Setup,
                  "activation: every element of a call gets the same bits, and tanh saturates",
-                 "[op]") {
+                 "[op][F14]") {
   for (Device device : {kReference, kCPU}) {
     for (int k = 0; k < ops::kActivations; ++k) {
       for (float v : {0.1f, 1.0f, 5.0f, 20.0f, -5.0f}) {
@@ -139,7 +140,7 @@ TEST_CASE_METHOD(Setup, "gate: the fused form equals two tensors, gradient inclu
 }
 
 TEST_CASE_METHOD(Setup, "soft_cap: values and slopes, and odd caps refused by name",
-                 "[op][error]") {
+                 "[op][error][F05]") {
   const Tensor x = f64({0, 10, 50, 100, 1e4}, {5});
   ops::SoftCap::Saved saved;
   const auto y = numbers(ops::SoftCap::forward(x, {50}, &saved));

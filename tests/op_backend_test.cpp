@@ -17,6 +17,22 @@ std::vector<Sample> large_samples() {
       sample<Linear>("many columns", {}, {normal({9, 64}, 4), normal({2050, 64}, 5), absent()}),
       sample<RMSNorm>("many rows", {1e-5}, {normal({1000, 129}, 6), normal({129}, 7)}),
       sample<Embedding>("many ids", {}, {indices({5000}, 8, 77), normal({77, 65}, 9)}),
+      sample<MatMul>("many products", {}, {normal({40, 9, 65}, 10), normal({40, 65, 33}, 11)}),
+      sample<MatMul>("a batch of rows", {}, {normal({12, 30, 65}, 12), normal({65, 33}, 13)}),
+      sample<MatMul>("by a column", {}, {normal({3, 300, 65}, 14), normal({65}, 15)}),
+      sample<Softmax>("many rows", {}, {normal({100, 300}, 16), absent()}),
+      sample<LogSoftmax>("many rows", {}, {normal({100, 300}, 17), absent()}),
+      sample<LogSoftmax>(
+          "a mask, one row all masked", {0.5},
+          {normal({3, 5}, 18), flags({3, 5}, {1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0})}),
+      sample<Sum>("a long row", {}, {normal({70000}, 19)}),
+      sample<AMin>("two long rows", {{1}}, {normal({2, 40000}, 20)}),
+      sample<LogSumExp>("a long row", {}, {normal({50000}, 21)}),
+      sample<Mean>("many columns", {{0}}, {normal({20, 3000}, 22)}),
+      sample<Var>("long columns", {{0}, false, 1}, {normal({600, 70}, 23)}),
+      sample<AMax>("long columns", {{1}}, {normal({2, 600, 70}, 24)}),
+      sample<CumSum>("many columns", {0}, {normal({50, 1500}, 25)}),
+      sample<Transpose>("many tiles", {}, {normal({300, 210}, 26)}),
   };
 }
 
@@ -47,7 +63,51 @@ TEST_CASE("every op: the cpu backend equals the reference within what rounding c
   }
 }
 
-TEST_CASE("every op: the bits do not depend on the number of threads", "[op][threads]") {
+TEST_CASE("large shapes: the cpu backend equals the reference within what rounding can do",
+          "[op]") {
+  set_up_proofs();
+  for (const Sample& s : large_samples()) {
+    const ProofResult r = prove_backend(s, kCPU, DType::f32);
+    INFO(r.op << " '" << r.sample << "': " << r.note);
+    CHECK(r.ok());
+  }
+}
+
+TEST_CASE("infinities and NaN: the cpu backend gives what the reference gives", "[op]") {
+  using namespace tally::ops;
+  set_up_proofs();
+  std::vector<double> numbers(5 * 40);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::sin(static_cast<double>(i));
+  numbers[17] = NAN;                                             // inside a row
+  numbers[40] = numbers[79] = NAN;                               // at its ends
+  numbers[90] = INFINITY;                                        // overflow
+  for (size_t j = 0; j < 40; ++j) numbers[120 + j] = -INFINITY;  // nothing else
+  numbers[165] = -INFINITY;                                      // one of them
+  const auto prove = [&]<class O>(std::type_identity<O>, const typename O::Attrs& attrs) {
+    const SampleInput x = values({5, 40}, numbers);
+    Sample s;
+    if constexpr (requires { attrs.scale; }) {
+      s = sample<O>("special numbers", attrs, {x, absent()});
+    } else {
+      s = sample<O>("special numbers", attrs, {x});
+    }
+    const ProofResult r = prove_backend(s, kCPU, DType::f32);
+    INFO(r.op << ": " << r.note);
+    CHECK(r.ok());
+  };
+  prove(std::type_identity<Softmax>{}, {});
+  prove(std::type_identity<LogSoftmax>{}, {});
+  for (int64_t axis : {0, 1}) {
+    prove(std::type_identity<AMax>{}, {{axis}});
+    prove(std::type_identity<AMin>{}, {{axis}});
+    prove(std::type_identity<LogSumExp>{}, {{axis}});
+    prove(std::type_identity<Sum>{}, {{axis}});
+    prove(std::type_identity<Norm>{}, {{axis}});
+    prove(std::type_identity<Var>{}, {{axis}});
+  }
+}
+
+TEST_CASE("every op: the bits do not depend on the number of threads", "[op][threads][F48]") {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
     prove_all([&](const Sample& s) { return prove_threads(s, kCPU, dtype); });
     for (const Sample& s : large_samples()) {

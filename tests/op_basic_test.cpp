@@ -5,7 +5,7 @@ using namespace tally;
 using Catch::Matchers::Contains;
 
 TEST_CASE_METHOD(Setup, "elementwise: the gradient of a repeated operand is summed to its shape",
-                 "[op]") {
+                 "[op][F35]") {
   const Tensor a = leaf({1, 1, 1}, {1, 3}), b = leaf({1, 1}, {2, 1});
   {
     const Tape tape;
@@ -88,12 +88,17 @@ TEST_CASE_METHOD(Setup, "functions: slopes where they are delicate", "[op]") {
               {1. / 3, 1. / 3, 1. / 3});
 }
 
-TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op]") {
-  const Tensor large = f64({1e4, 1e4 - 1, -1e4}, {3});
-  check_close(softmax(large), {0.731058579, 0.268941421, 0});
-  check_close(log_softmax(large), {-0.313261688, -1.313261688, -20000.3132617}, 1e-6);
-  check_close(softmax(f64({-kInf, 0, 1}, {3})), {0, 0.268941421, 0.731058579});
-  check_close(softmax(f64({-kInf, -kInf, -kInf}, {3})), {NAN, NAN, NAN});
+TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op][F02]") {
+  for (const Place& p : places()) {
+    INFO(to_text(p.device) << " " << to_text(p.dtype));
+    const Tensor large = given(p, {1e4, 1e4 - 1, -1e4}, {3});
+    const double high = 0.73105857863, low = 0.26894142137;
+    check_near(softmax(large), {high, low, 0}, p.bound);
+    check_near(log_softmax(large), {-0.3132616875182, -1.3132616875182, -20000.3132616875},
+               p.bound);
+    check_near(softmax(given(p, {-kInf, 0, 1}, {3})), {0, low, high}, p.bound);
+    check_near(softmax(given(p, {-kInf, -kInf, -kInf}, {3})), {NAN, NAN, NAN}, p.bound);
+  }
   const uint8_t seen[] = {1, 1, 0, 0, 0, 0};
   const Tensor mask = from_host<uint8_t>(seen, {2, 3}, kReference);
   const Tensor x = leaf({1, 1, 1e300, NAN, kInf, 5}, {2, 3});
@@ -106,7 +111,7 @@ TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op]") {
               {-std::log(2), -std::log(2), -kInf, -kInf, -kInf, -kInf});
 }
 
-TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", "[op]") {
+TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", "[op][F02]") {
   check_close(logsumexp(f64({1e4, 1e4, -kInf, -kInf}, {2, 2}), {1}), {1e4 + std::log(2), -kInf});
   const Tensor x = leaf({-kInf, -kInf}, {2});
   const Tape tape;
@@ -114,13 +119,20 @@ TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", 
   check_close(x.grad(), {0, 0});
 }
 
-TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op]") {
-  const Tensor many = ones({70000}, DType::bf16);
-  CHECK(sum(many).item() == 70144);  // the nearest bf16 to 70000
-  CHECK(mean(many).item() == 1);
-  CHECK(numbers(softmax(zeros({512}, DType::bf16, kReference))) == Numbers(512, 0.001953125));
-  const Tensor row = ones({1, 4096}, DType::bf16);
-  CHECK(matmul(row, row, false, true).item() == 4096);
+TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op][F15]") {
+  for (Device device : {kReference, kCPU}) {
+    const Tensor many = full({70000}, 1, DType::bf16, device);
+    CHECK(sum(many).item() == 70144);  // the nearest bf16 to 70000
+    CHECK(mean(many).item() == 1);
+    CHECK(numbers(softmax(zeros({512}, DType::bf16, device))) == Numbers(512, 0.001953125));
+    const Tensor row = full({1, 4096}, 1, DType::bf16, device);
+    CHECK(matmul(row, row, false, true).item() == 4096);
+    CHECK(linear(row, row).item() == 4096);
+    // f16 is for files: its arithmetic is refused, and in f32 nothing is lost.
+    const Tensor half = full({4096}, 1, DType::f16, device);
+    CHECK_THROWS_WITH(sum(half), Contains("sum") && Contains("f16"));
+    CHECK(sum(to(half, DType::f32)).item() == 4096);
+  }
   CHECK(numbers(cumsum(ones({512}, DType::bf16), 0))[511] == 512);
   Tensor table = zeros({1, 1}, DType::bf16, kReference);
   table.requires_grad_();
@@ -130,9 +142,12 @@ TEST_CASE_METHOD(Setup, "bf16: sums are kept in f32", "[op]") {
 }
 
 TEST_CASE_METHOD(Setup, "empty tensors: sums are 0, shapes are kept, choices refuse",
-                 "[op][error]") {
-  const auto empty_of = [](const Shape& s) { return zeros(s, DType::f64, kReference); };
+                 "[op][error][F38]") {
+  const Place place = GENERATE(from_range(places()));
+  const auto empty_of = [&](const Shape& s) { return zeros(s, place.dtype, place.device); };
+  const auto ones = [&](const Shape& s) { return full(s, 1, place.dtype, place.device); };
   CHECK(numbers(matmul(empty_of({3, 0}), empty_of({0, 4}))) == Numbers(12, 0));
+  CHECK(numbers(linear(empty_of({3, 0}), empty_of({4, 0}))) == Numbers(12, 0));
   CHECK(sum(empty_of({0, 3})).item() == 0);
   CHECK(numbers(sum(empty_of({2, 0}), {-1})) == Numbers{0, 0});
   CHECK(softmax(empty_of({0})).shape() == Shape{0});
@@ -145,7 +160,19 @@ TEST_CASE_METHOD(Setup, "empty tensors: sums are 0, shapes are kept, choices ref
   CHECK_THROWS_WITH(amax(empty_of({0})), Contains("amax: there is no element to choose from"));
   CHECK_THROWS_WITH(amin(empty_of({2, 0}), {1}), Contains("amin") && Contains("(2, 0)"));
   CHECK(amax(empty_of({0, 3}), {1}).shape() == Shape{0});
-  CHECK(index_select(ones({4, 2}), empty({0}, DType::i64, kReference), 0).shape() == Shape{0, 2});
+  const Tensor no_ids = empty({0}, DType::i64, place.device);
+  CHECK(index_select(ones({4, 2}), no_ids, 0).shape() == Shape{0, 2});
+  CHECK(embedding(no_ids, ones({4, 2})).shape() == Shape{0, 2});
+  CHECK(cross_entropy(empty_of({0, 5}), no_ids).item() == 0);
+  CHECK(layer_norm(empty_of({2, 0})).shape() == Shape{2, 0});
+  CHECK(rms_norm(empty_of({2, 0})).shape() == Shape{2, 0});
+  Tensor none = empty_of({3, 0}), w = empty_of({0, 4});  // gradients of nothing have a shape
+  none.requires_grad_();
+  w.requires_grad_();
+  const Tape tape;
+  backward(sum(matmul(none, w)));
+  CHECK(none.grad().shape() == Shape{3, 0});
+  CHECK(w.grad().shape() == Shape{0, 4});
 }
 
 TEST_CASE_METHOD(Setup, "matmul: refuses what does not fit by name", "[op][error]") {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/ops/all.h"
 #include "tests/samples.h"
 
 using namespace tally;
@@ -133,6 +134,40 @@ void check_layout(const Sample& s, Device device, const std::string& what, int p
   }
 }
 
+// An upstream gradient and its dense copy give the same gradients, but for the order of sums.
+void check_upstream_view(const Sample& s, const std::vector<Tensor>& inputs, size_t output,
+                         const Tensor& view) {
+  INFO(s.op << " '" << s.name << "' on " << to_text(view.device()) << ", output " << output
+            << " with strides " << to_text(view.strides()));
+  const auto gradients = [&](const Tensor& upstream) {
+    const Sample::Explicit e = s.by_hand(inputs);
+    auto dy = random_upstream(e.outputs);
+    dy[output] = upstream;
+    return e.backward(dy);
+  };
+  const auto dense = gradients(ops::Copy::forward(view, {}, nullptr));
+  std::vector<Tensor> strided;
+  try {
+    strided = gradients(view);
+  } catch (const Error& e) {
+    INFO(e.what());
+    CHECK(std::string(e.what()).find("contiguous(") != std::string::npos);
+    return;
+  }
+  for (size_t i = 0; i < dense.size(); ++i) {
+    REQUIRE(dense[i].defined() == strided[i].defined());
+    if (!dense[i].defined()) continue;
+    const auto a = to_doubles(dense[i]), b = to_doubles(strided[i]);
+    double size = 0, error = 0;
+    for (size_t k = 0; k < a.size(); ++k) {
+      size = std::max(size, std::fabs(a[k]));
+      error = std::max(error, std::fabs(a[k] - b[k]));
+    }
+    INFO("gradient of input " << i);
+    CHECK(error <= (view.dtype() == DType::f64 ? 1e-12 : 1e-5) * size);
+  }
+}
+
 // Layouts multiply the runs: samples of many numbers show nothing that small ones do not.
 bool is_small(const Sample& s) {
   int64_t n = 0;
@@ -143,7 +178,7 @@ bool is_small(const Sample& s) {
 }  // namespace
 
 TEST_CASE("every op: serves or refuses views of its operands and of the upstream gradient",
-          "[op]") {
+          "[op][F37]") {
   for (const Sample& s : all_samples()) {
     if (!is_small(s)) continue;
     const size_t outputs =
@@ -157,7 +192,7 @@ TEST_CASE("every op: serves or refuses views of its operands and of the upstream
   }
 }
 
-TEST_CASE("every op: serves or refuses expanded operands", "[op]") {
+TEST_CASE("every op: serves or refuses expanded operands", "[op][F37]") {
   for (const Sample& s : all_samples()) {
     if (!is_small(s)) continue;
     for (size_t i = 0; i < s.inputs.size(); ++i) {
@@ -168,6 +203,27 @@ TEST_CASE("every op: serves or refuses expanded operands", "[op]") {
         for (Device device : {kReference, kCPU}) {
           check_layout(same, device, "expanded along axis " + to_text(axis), static_cast<int>(i),
                        [&](const Tensor& t) { return expanded(t, axis); });
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every op: serves or refuses an expanded upstream gradient", "[op][F37]") {
+  for (const Sample& s : all_samples()) {
+    if (!is_small(s) || !s.by_hand) continue;
+    for (Device device : {kReference, kCPU}) {
+      const DType dtype = device == kCPU ? DType::f32 : DType::f64;
+      const auto inputs = make_inputs(s, dtype, device);
+      const auto outputs = s.by_hand(inputs).outputs;
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        for (int axis = -1; axis < outputs[o].ndim(); ++axis) {
+          Shape one = outputs[o].shape();
+          for (int a = 0; a < one.ndim(); ++a)
+            if (axis < 0 || a == axis) one[a] = std::min<int64_t>(one[a], 1);
+          if (one == outputs[o].shape() || !is_floating(outputs[o].dtype())) continue;
+          const Tensor base = random_like(empty(one, outputs[o].dtype(), device), 7);
+          check_upstream_view(s, inputs, o, base.expand(outputs[o].shape()));
         }
       }
     }

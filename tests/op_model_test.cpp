@@ -6,6 +6,7 @@
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
 #include "tests/op_choices.h"
+#include "tests/places.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -16,8 +17,8 @@ Tensor f64(std::initializer_list<double> v, const Shape& s, Device d = kReferenc
   return from_host<double>(v, s, d);
 }
 std::vector<double> numbers(const Tensor& t) { return to_doubles(t); }
-Tensor i64(std::initializer_list<int64_t> v, const Shape& s) {
-  return from_host<int64_t>(v, s, kReference);
+Tensor i64(std::initializer_list<int64_t> v, const Shape& s, Device d = kReference) {
+  return from_host<int64_t>(v, s, d);
 }
 
 using K = ops::ActivationKind;
@@ -32,18 +33,25 @@ struct Setup {
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "embedding: refuses an id outside the table, naming position and value",
-                 "[op][error]") {
-  const Tensor w = f64({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
-  CHECK_THROWS_WITH(embedding(i64({0, -1}, {2}), w),
+                 "[op][error][F39]") {
+  const Place place = GENERATE(from_range(places()));
+  const Tensor w = given(place, {1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
+  const auto look_up = [&](std::initializer_list<int64_t> ids, const Shape& s) {
+    return embedding(i64(ids, s, place.device), w);
+  };
+  CHECK_THROWS_WITH(look_up({-1}, {1}), Contains("position 0") && Contains("holds -1"));
+  CHECK_THROWS_WITH(look_up({0, -1}, {2}),
                     Contains("ids must be in 0..3; position 1 of (2) holds -1"));
-  CHECK_THROWS_WITH(embedding(i64({4}, {1}), w), Contains("position 0") && Contains("holds 4"));
-  CHECK_THROWS_WITH(embedding(i64({0, 0, int64_t{1} << 32}, {3, 1}), w),
+  CHECK_THROWS_WITH(look_up({4}, {1}), Contains("position 0") && Contains("holds 4"));
+  CHECK_THROWS_WITH(look_up({0, 0, int64_t{1} << 32}, {3, 1}),
                     Contains("position 2") && Contains("4294967296"));
 }
 
-TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats", "[op]") {
-  const Tensor ids = i64({1, 1, 3}, {3}), w = zeros({4, 2}, DType::f64, kReference);
-  const Tensor dy = f64({1, 2, 10, 20, 5, 6}, {3, 2});
+TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats", "[op][F39]") {
+  const Place place = GENERATE(from_range(places()));
+  const Tensor ids = i64({1, 1, 3}, {3}, place.device),
+               w = zeros({4, 2}, place.dtype, place.device),
+               dy = given(place, {1, 2, 10, 20, 5, 6}, {3, 2});
   const auto gradient = [&](const ops::Embedding::Attrs& a, const Into<2>& into = {}) {
     ops::Embedding::Saved saved;
     ops::Embedding::forward(ids, w, a, &saved);
@@ -52,12 +60,12 @@ TEST_CASE_METHOD(Setup, "embedding: adds up the gradients of an id that repeats"
   CHECK(gradient({}) == std::vector<double>{0, 0, 11, 22, 0, 0, 5, 6});
   CHECK(gradient({1, 3}) == std::vector<double>{0, 0, 11, 22, 0, 0, 0, 0});
   Into<2> into;
-  into.target[1] = f64({1, 1, 1, 1, 1, 1, 1, 1}, {4, 2});
+  into.target[1] = given(place, {1, 1, 1, 1, 1, 1, 1, 1}, {4, 2});
   CHECK(gradient({}, into) == std::vector<double>{1, 1, 12, 23, 1, 1, 6, 7});
 }
 
 TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing else but i64",
-                 "[op]") {
+                 "[op][F37][F39]") {
   const Tensor w = f64({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
   CHECK(embedding(i64({}, {0}), w).shape() == Shape{0, 2});
   const Tensor inputs = i64({0, 1, 2, 3, 2, 1}, {2, 3}).narrow(1, 0, 2);
@@ -71,7 +79,7 @@ TEST_CASE_METHOD(Setup, "embedding: takes no ids, a slice of ids, and nothing el
 }
 
 TEST_CASE_METHOD(Setup, "embedding: a table that is also the head has one gradient and one norm",
-                 "[op]") {
+                 "[op][F28]") {
   Tensor w = f64({1, 2, 3, 4}, {2, 2});
   w.requires_grad_();
   Tape tape;
@@ -84,7 +92,7 @@ TEST_CASE_METHOD(Setup, "embedding: a table that is also the head has one gradie
         Approx(22.7539533).epsilon(1e-8));
 }
 
-TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[op]") {
+TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[op][F15]") {
   const Tensor ids = zeros({5000}, DType::i64, kReference),
                w = zeros({2, 1}, DType::bf16, kReference);
   ops::Embedding::Saved saved;
@@ -94,20 +102,34 @@ TEST_CASE_METHOD(Setup, "embedding: a bf16 gradient keeps counting past 256", "[
 }
 
 TEST_CASE_METHOD(Setup, "rms_norm: eps is inside the root, and a row of zeros is harmless",
-                 "[op]") {
-  const auto y = numbers(rms_norm(f64({3, 4, 0, 0}, {4}), {}, 1));
-  CHECK(y[0] == Approx(1.114172029).epsilon(1e-9));
-  CHECK(y[1] == Approx(1.485562705).epsilon(1e-9));
-  const Tensor x = zeros({1, 4}, DType::f64, kReference), dy = f64({1, 2, 3, 4}, {1, 4});
+                 "[op][F11]") {
+  const Place place = GENERATE(from_range(places()));
+  const auto y = numbers(rms_norm(given(place, {3, 4, 0, 0}, {4}), {}, 1));
+  CHECK(y[0] == Approx(1.114172029).epsilon(place.bound));
+  CHECK(y[1] == Approx(1.485562705).epsilon(place.bound));
+  CHECK((y[2] == 0 && y[3] == 0));
+  const Tensor x = zeros({1, 4}, place.dtype, place.device),
+               dy = given(place, {1, 2, 3, 4}, {1, 4});
   ops::RMSNorm::Saved saved;
   CHECK(numbers(ops::RMSNorm::forward(x, {}, {1e-6}, &saved)) == std::vector<double>(4, 0.0));
   const auto dx = numbers(ops::RMSNorm::backward(dy, std::move(saved))[0]);
-  for (size_t i = 0; i < 4; ++i) CHECK(dx[i] == Approx(1000.0 * (i + 1.0)).epsilon(1e-9));
+  for (size_t i = 0; i < 4; ++i) CHECK(dx[i] == Approx(1000.0 * (i + 1.0)).epsilon(place.bound));
 }
 
-TEST_CASE_METHOD(Setup, "rms_norm: rounds before the gain as LLaMA does, or after it", "[op]") {
-  const auto half = [](std::initializer_list<double> v) {
-    return make_input(values({static_cast<int64_t>(v.size())}, v), DType::bf16, kReference);
+TEST_CASE_METHOD(Setup, "rms_norm: squares of f16 numbers are taken in f32", "[op][F11]") {
+  const Device device = GENERATE(kReference, kCPU);
+  const Tensor x = from_host<f16>({f16(1e-4F), f16(2e-4F), f16(-1e-4F), f16(3e-4F)}, {4}, device);
+  CHECK_THROWS_WITH(rms_norm(x), Contains("rms_norm") && Contains("f16"));
+  const auto y = numbers(rms_norm(to(x, DType::f32)));
+  const double expected[] = {0.0981926844, 0.1963853687, -0.0981926844, 0.2944610119};
+  for (size_t i = 0; i < 4; ++i) CHECK(y[i] == Approx(expected[i]).epsilon(1e-6));
+}
+
+TEST_CASE_METHOD(Setup, "rms_norm: rounds before the gain as LLaMA does, or after it",
+                 "[op][F11]") {
+  const Device device = GENERATE(kReference, kCPU);
+  const auto half = [&](std::initializer_list<double> v) {
+    return make_input(values({static_cast<int64_t>(v.size())}, v), DType::bf16, device);
   };
   const Tensor x = half({0.30078125, -1.703125, 2.90625, 0.010986328125}),
                w = half({1.1015625, 0.8984375, 1.296875, 0.69921875});
@@ -131,7 +153,7 @@ TEST_CASE_METHOD(Setup, "norms: refuse weights of another length, a bias alone a
 
 TEST_CASE_METHOD(Setup,
                  "layer_norm: keeps its digits when the mean is large, and takes rows of no width",
-                 "[op]") {
+                 "[op][F38]") {
   const Tensor x = from_host<float>({10000.0f, 10001.0f, 10002.0f, 10003.0f}, {4}, kReference);
   const auto y = numbers(layer_norm(x, {}, {}, 0));
   for (size_t i = 0; i < 4; ++i) CHECK(y[i] == Approx((i - 1.5) / std::sqrt(1.25)).epsilon(1e-6));
@@ -140,9 +162,10 @@ TEST_CASE_METHOD(Setup,
 }
 
 TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1 gives zeros",
-                 "[op][error]") {
+                 "[op][error][F18]") {
+  const Place place = GENERATE(from_range(places()));
   Generator g(7);
-  Tensor x = full({4}, 1, DType::f64, kReference);
+  Tensor x = full({4}, 1, place.dtype, place.device);
   CHECK(dropout(x, 0, g).is(x));
   CHECK(g.position() == 0);
   CHECK(numbers(dropout(x, 0, g, x)) == std::vector<double>(4, 2.0));
@@ -152,20 +175,20 @@ TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1
     x.requires_grad_();
     x.set_grad({});
     Tape tape;
-    const Tensor y = mul(dropout(x, p, g), full({4}, 1, DType::f64, kReference));
-    tape.backward(y, full({4}, 1, DType::f64, kReference));
+    const Tensor y = mul(dropout(x, p, g), full({4}, 1, place.dtype, place.device));
+    tape.backward(y, full({4}, 1, place.dtype, place.device));
     CHECK(numbers(x.grad()) == std::vector<double>(4, 1 - p));
   }
   for (double p : {-0.1, 1.1, double(NAN)}) {
     CHECK_THROWS_WITH(dropout(x, p, g), Contains("dropout: p must be in 0..1; got " + to_text(p)));
   }
-  CHECK_THROWS_WITH(dropout(x, 0.5, g, f64({1}, {1})),
+  CHECK_THROWS_WITH(dropout(x, 0.5, g, given(place, {1}, {1})),
                     Contains("x and residual must have one shape; got (4) and (1)"));
 }
 
 TEST_CASE_METHOD(Setup,
                  "dropout: one stream gives one mask, in the backward pass and on every device",
-                 "[op]") {
+                 "[op][F19]") {
   const ops::Dropout::Attrs a{0.3, 11, 4};
   const auto run_on = [&](Device device) {
     const Tensor x = full({3, 1001}, 1, DType::f32, device);

@@ -1,10 +1,13 @@
 // Views, copies, look-ups, choices and casts: values at the edges and errors.
+#include <unistd.h>
+
 #include "tests/op_values.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 
-TEST_CASE_METHOD(Setup, "reshape: odd requests are errors with shape and reason", "[op][error]") {
+TEST_CASE_METHOD(Setup, "reshape: odd requests are errors with shape and reason",
+                 "[op][error][F38]") {
   const auto of = [](const Shape& s) { return zeros(s, DType::f64, kReference); };
   CHECK(reshape(of({0, 3}), {-1, 3}).shape() == Shape{0, 3});
   CHECK_THROWS_WITH(reshape(of({3, 0}), {0, -1}), Contains("ambiguous"));
@@ -31,7 +34,7 @@ TEST_CASE_METHOD(Setup, "slice: counts from the end and cuts off as Python does"
 }
 
 TEST_CASE_METHOD(Setup, "gather: refuses an index outside, naming position and value",
-                 "[op][error]") {
+                 "[op][error][F39]") {
   const Tensor x = ones({4, 2});
   CHECK_THROWS_WITH(index_select(x, i64({-1}, {1}), 0),
                     Contains("index_select: indices must be in 0..3; position 0 of (1) holds -1"));
@@ -45,7 +48,7 @@ TEST_CASE_METHOD(Setup, "gather: refuses an index outside, naming position and v
   CHECK_THROWS_WITH(index_select(x, i64({0}, {1, 1}), 0), Contains("index must be a list (I)"));
 }
 
-TEST_CASE_METHOD(Setup, "index_select: adds up the gradients of rows that repeat", "[op]") {
+TEST_CASE_METHOD(Setup, "index_select: adds up the gradients of rows that repeat", "[op][F39]") {
   Tensor x = zeros({4, 2}, DType::f64, kReference);
   x.requires_grad_();
   const Tape tape;
@@ -154,10 +157,64 @@ TEST_CASE_METHOD(Setup, "copy: any element type, and a dense one is not copied",
   CHECK(to_host<uint8_t>(copy(mask)) == std::vector<uint8_t>{1, 0, 0, 1});
 }
 
-TEST_CASE_METHOD(Setup, "views: offsets beyond 32 bits are kept", "[op]") {
+TEST_CASE_METHOD(Setup, "views: offsets beyond 32 bits are kept", "[op][F40]") {
   const Tensor table = empty({262144, 8960}, DType::bf16, kMeta);
   CHECK(narrow(narrow(table, 0, 239674, 1), 1, 8959, 1).offset() == 2147487999);
   const Tensor scores = empty({16384, 133120}, DType::bf16, kMeta);
   CHECK(softmax(scores).shape() == scores.shape());
   CHECK(narrow(narrow(scores, 0, 16383, 1), 1, 133119, 1).offset() == 2181038079);
+}
+
+TEST_CASE_METHOD(Setup, "views: rows beyond 2^31 elements are read and written where they lie",
+                 "[op][memory][F40]") {
+  // Gigabytes of untouched pages: only what is written becomes memory.
+  const Tensor table = empty({262144, 8960}, DType::bf16, kCPU);
+  const Tensor row = narrow(table, 0, 239674, 1);
+  const auto numbers_of_row = row.host<bf16>();
+  std::fill(numbers_of_row.begin(), numbers_of_row.end(), bf16(1));
+  numbers_of_row.back() = bf16(3);
+  CHECK(&numbers_of_row.back() - static_cast<bf16*>(table.data()) == 2147487999);
+  const Tensor ids = from_host<int64_t>({239674}, {1}, kCPU);
+  for (const Tensor& y : {embedding(ids, table), index_select(table, ids, 0), copy(row)}) {
+    CHECK(numbers(y).back() == 3);
+    CHECK(sum(to(y, DType::f32)).item() == 8962);
+  }
+  ops::Embedding::Saved saved;
+  ops::Embedding::forward(ids, table, {}, &saved);
+  Into<2> into;
+  into.target[1] = table;
+  ops::Embedding::backward(full({1, 8960}, 2, DType::bf16, kCPU), std::move(saved), into);
+  CHECK(numbers(row).back() == 5);
+  CHECK(numbers(row).front() == 3);
+}
+
+TEST_CASE_METHOD(Setup, "views: rows that lie 2^31 elements apart give what dense ones give",
+                 "[op][memory][F40]") {
+  const auto check_rows = [](const Tensor& far) {  // two rows
+    INFO(to_text(far.device()) << " in " << to_text(far.dtype()) << ", strides "
+                               << to_text(far.strides()));
+    CHECK(far.strides()[0] > INT32_MAX);
+    const int64_t n = far.size(1);
+    std::vector<double> values(static_cast<size_t>(2 * n));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * i % 29) / 8;
+    const Tensor dense = make_input(tally::values({2, n}, values), far.dtype(), far.device());
+    ops::Copy::Call call{dense, GradTensor(far, false)};
+    run(far.device(), call);
+    CHECK(numbers(far) == values);
+    const Tensor w = narrow(dense, 0, 0, 1);
+    CHECK(numbers(softmax(far)) == numbers(softmax(dense)));
+    CHECK(numbers(rms_norm(far)) == numbers(rms_norm(dense)));
+    CHECK(numbers(layer_norm(far)) == numbers(layer_norm(dense)));
+    CHECK(numbers(add(far, far)) == numbers(add(dense, dense)));
+    CHECK(numbers(sum(far, {1})) == numbers(sum(dense, {1})));
+    CHECK(numbers(linear(far, w)) == numbers(linear(dense, w)));
+    CHECK(numbers(activation(far, ops::ActivationKind::silu)) ==
+          numbers(activation(dense, ops::ActivationKind::silu)));
+  };
+  check_rows(narrow(empty({16384, 133120}, DType::bf16, kCPU), 0, 0, 2, 16383));
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps an eighth of a tensor's size beside it
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * 4096;
+  if (memory > 20e9)  // else the system hands out no 17 GB, not even untouched
+    check_rows(narrow(empty({2, (int64_t{1} << 31) + 8}, DType::f32, kCPU), 1, 0, 1000));
+#endif
 }

@@ -28,7 +28,7 @@ struct Setup {
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "adamw_update: follows the worked steps, and needs the right step count",
-                 "[op]") {
+                 "[op][F30]") {
   const Tensor w = f64({1}, {1}), m = zeros({1}, DType::f64, kReference),
                v = zeros({1}, DType::f64, kReference);
   const double gradients[] = {1, -2, 0.5, 0};
@@ -52,7 +52,7 @@ TEST_CASE_METHOD(Setup, "adamw_update: follows the worked steps, and needs the r
 
 TEST_CASE_METHOD(Setup,
                  "adamw_update: with zero gradients decay is exact and its absence changes no bit",
-                 "[op]") {
+                 "[op][F29]") {
   for (Device device : {kReference, kCPU}) {
     const std::vector<float> start{1.5f, -0.1f, 3e-20f, 7.0f, 1e-3f};
     for (double decay : {0.1, 0.0}) {
@@ -90,24 +90,44 @@ TEST_CASE_METHOD(Setup, "adamw_update: refuses odd numbers, types and shapes", "
                     Contains("the first step has number 1; got 0"));
 }
 
-TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not lost", "[op]") {
+TEST_CASE_METHOD(Setup, "clip: gradients whose squares overflow are scaled, not lost",
+                 "[op][F33]") {
   for (Device device : {kReference, kCPU}) {
     const auto clipped = [&](const std::vector<float>& g) {
       const Tensor t = from_host<float>(g, {static_cast<int64_t>(g.size())}, device);
       const auto r = ops::clip_global_norm(std::array{t}, 1);
-      return std::pair(r.norm.item(),
-                       static_cast<double>(g[0] * static_cast<float>(r.factor.item())));
+      const float factor = static_cast<float>(r.factor.item());
+      return std::array<double, 3>{r.norm.item(), g.front() * factor, g.back() * factor};
     };
-    CHECK(clipped(std::vector<float>(100, 1e20f)).first == Approx(1e21).epsilon(1e-6));
-    CHECK(clipped(std::vector<float>(100, 1e20f)).second == Approx(0.1).epsilon(1e-6));
-    CHECK(clipped(std::vector<float>(128, 1e19f)).second == Approx(0.0883883476).epsilon(1e-6));
-    CHECK(clipped({3, 4}).second == Approx(0.6).epsilon(1e-6));
-    CHECK(clipped({0.3f, 0.4f}).second == 0.3f);  // below the limit: untouched
+    CHECK(clipped(std::vector<float>(100, 1e20f))[0] == Approx(1e21).epsilon(1e-6));
+    CHECK(clipped(std::vector<float>(100, 1e20f))[1] == Approx(0.1).epsilon(1e-6));
+    CHECK(clipped(std::vector<float>(128, 1e19f))[1] == Approx(0.0883883476).epsilon(1e-6));
+    CHECK(clipped({3, 4})[1] == Approx(0.6).epsilon(1e-6));
+    CHECK(clipped({3, 4})[2] == Approx(0.8).epsilon(1e-6));
+    CHECK(clipped({0.3f, 0.4f})[1] == 0.3f);  // below the limit: untouched
+  }
+}
+
+TEST_CASE_METHOD(Setup, "bf16: a hundred small updates reach f32 weights and are lost in bf16",
+                 "[op][error][F32]") {
+  for (Device device : {kReference, kCPU}) {
+    const auto after = [&](DType dtype) {
+      const Tensor w = full({1}, 1, dtype, device), update = full({1}, -6e-4, dtype, device);
+      for (int i = 0; i < 100; ++i) ops::Accumulate::into(w, update);
+      return w;
+    };
+    const Tensor master = after(DType::f32), narrow = after(DType::bf16);
+    CHECK(master.item() == Approx(0.94).epsilon(1e-5));  // a hundred roundings of 6e-8 each
+    CHECK(to(master, DType::bf16).item() == 0.94140625);
+    CHECK(narrow.item() == 1);  // so the optimizer takes no weights in bf16:
+    const Tensor moment = zeros({1}, DType::f32, device);
+    CHECK_THROWS_WITH(ops::AdamWUpdate::into(narrow, moment, moment, narrow, {}, {}),
+                      Contains("parameters must be f32 or f64; got bf16"));
   }
 }
 
 TEST_CASE_METHOD(Setup, "clip: a NaN or an infinity is seen in the norm and its tensor is found",
-                 "[op]") {
+                 "[op][F33]") {
   const Tensor fine = f64({1, 2}, {2});
   for (double bad : {double(NAN), double(INFINITY)}) {
     const std::array<Tensor, 4> list{fine, Tensor(), f64({3, bad}, {2}), f64({bad}, {1})};

@@ -6,6 +6,7 @@
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
 #include "core/ledger.h"
+#include "tests/places.h"
 
 namespace tally {
 
@@ -38,6 +39,18 @@ inline void check_close(const Tensor& t, const Numbers& expected, double toleran
   for (size_t i = 0; i < ours.size(); ++i) {
     INFO("element " << i << ": " << ours[i] << ", expected " << expected[i]);
     CHECK((ours[i] == expected[i] || std::fabs(ours[i] - expected[i]) <= tolerance ||
+           (std::isnan(ours[i]) && std::isnan(expected[i]))));
+  }
+}
+
+/// The same for other element types: relative to each number.
+inline void check_near(const Tensor& t, const Numbers& expected, double bound) {
+  const Numbers ours = numbers(t);
+  REQUIRE(ours.size() == expected.size());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    INFO("element " << i << ": " << ours[i] << ", expected " << expected[i]);
+    CHECK((ours[i] == expected[i] ||
+           std::fabs(ours[i] - expected[i]) <= bound * std::fabs(expected[i]) ||
            (std::isnan(ours[i]) && std::isnan(expected[i]))));
   }
 }

@@ -110,7 +110,7 @@ TEST_CASE("parallel: an exception in a chunk reaches the caller and the pool sur
   CHECK(n == 20);
 }
 
-TEST_CASE("parallel: subnormals are flushed in every chunk and only there") {
+TEST_CASE("parallel: subnormals are flushed in every chunk and only there", "[F17]") {
   const Threads scope(4);
   CHECK(flushes() == 0);
   std::atomic<int> flushed{0};

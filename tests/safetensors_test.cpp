@@ -119,7 +119,7 @@ TEST_CASE("safetensors: the writer refuses what would not read back", "[file][er
   CHECK_FALSE(fs::exists(folder / "w"));
 }
 
-TEST_CASE("safetensors: sizes and offsets are not believed", "[file][error]") {
+TEST_CASE("safetensors: sizes and offsets are not believed", "[file][error][F51]") {
   const auto entry = [](const std::string& shape, const std::string& offsets) {
     return R"({"w":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}";
   };
@@ -169,7 +169,7 @@ TEST_CASE("safetensors: narrow floats widen exactly, wide ones are not narrowed"
   CHECK(integers == std::vector<int64_t>{-1, 2});
 }
 
-TEST_CASE("weights: an index may name only files in its own folder", "[file][error]") {
+TEST_CASE("weights: an index may name only files in its own folder", "[file][error][F49]") {
   const Folder folder;
   const std::vector<float> a = {1};
   const std::vector<StoredTensor> tensors = {tensor("a", StoredType::f32, {1}, a)};

@@ -34,13 +34,13 @@ void check_close(const std::vector<double>& got, std::initializer_list<double> w
 
 }  // namespace
 
-TEST_CASE("sampling: top_p keeps the smallest set that reaches p", "[sampling]") {
+TEST_CASE("sampling: top_p keeps the smallest set that reaches p", "[sampling][F52]") {
   const auto logits = logits_of({0.5, 0.3, 0.15, 0.05});
   check_close(sampling_probabilities(logits, top_p(0)), {1, 0, 0, 0});
-  check_close(sampling_probabilities(logits, top_p(0.49)), {1, 0, 0, 0});
+  check_close(sampling_probabilities(logits, top_p(0.5)), {1, 0, 0, 0});  // reached, not passed
   check_close(sampling_probabilities(logits, top_p(0.500001)), {0.625, 0.375, 0, 0});
-  check_close(sampling_probabilities(logits, top_p(0.79)), {0.625, 0.375, 0, 0});
-  check_close(sampling_probabilities(logits, top_p(0.94)), {0.5263, 0.3158, 0.1579, 0});
+  check_close(sampling_probabilities(logits, top_p(0.8)), {0.625, 0.375, 0, 0});
+  check_close(sampling_probabilities(logits, top_p(0.95)), {0.5263, 0.3158, 0.1579, 0});
   check_close(sampling_probabilities(logits, top_p(1)), {0.5, 0.3, 0.15, 0.05});
 }
 
@@ -55,18 +55,22 @@ TEST_CASE("sampling: top_k and min_p drop what is unlikely", "[sampling]") {
 }
 
 TEST_CASE("sampling: small temperatures are the best token, an infinite one is uniform",
-          "[sampling]") {
+          "[sampling][F52]") {
   const std::vector<float> logits = {1, 2, 3};
   for (double t : {0.0, 1e-4, 1e-45})
     check_close(sampling_probabilities(logits, temperature(t)), {0, 0, 1});
   check_close(sampling_probabilities(logits, temperature(INFINITY)), {1 / 3.0, 1 / 3.0, 1 / 3.0});
-  const std::vector<float> tie = {7, 7, 1};
-  check_close(sampling_probabilities(tie, temperature(0)), {1, 0, 0});
+  const std::vector<float> tie = {1, 7, 7};
+  for (double t : {0.0, 1e-45}) {
+    check_close(sampling_probabilities(tie, temperature(t)), {0, 1, 0});
+    CHECK(sample_token(tie, temperature(t), 0.999) == 1);
+  }
+  CHECK(sample_token(logits, temperature(1e-4), 0.999) == 2);
   const std::vector<float> masked = {-INFINITY, 0};
   check_close(sampling_probabilities(masked, temperature(1)), {0, 1});
 }
 
-TEST_CASE("sampling: refuses options and logits that mean nothing", "[sampling][error]") {
+TEST_CASE("sampling: refuses options and logits that mean nothing", "[sampling][error][F52]") {
   const std::vector<float> logits = {1, 2, 3};
   for (double p : {-0.1, 1.1, std::nan("")})
     CHECK_THROWS_WITH(sampling_probabilities(logits, top_p(p)),

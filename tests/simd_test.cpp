@@ -96,7 +96,7 @@ TEST_CASE("simd: every function is accurate over all of f32") {
   });
 }
 
-TEST_CASE("simd: infinities, NaN and zeros go where they should") {
+TEST_CASE("simd: infinities, NaN and zeros go where they should", "[F13]") {
   for_each_isa([&](const IsaTable& t) {
     using enum MathFunction;
     INFO(name(t.isa));
@@ -128,7 +128,7 @@ TEST_CASE("simd: infinities, NaN and zeros go where they should") {
   });
 }
 
-TEST_CASE("simd: n copies of a value give n equal results, whatever the tail") {
+TEST_CASE("simd: n copies of a value give n equal results, whatever the tail", "[F14]") {
   for_each_isa([&](const IsaTable& table) {
     for (const Function& f : kFunctions)
       for (const float value : {0.1f, 1.0f, 5.0f, 20.0f, -5.0f})

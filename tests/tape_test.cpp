@@ -211,7 +211,7 @@ TEST_CASE_METHOD(Setup, "tape: a leaf that the loss does not reach keeps the gra
 }
 
 TEST_CASE_METHOD(Setup, "tape: the gradients of broadcast operands have the shapes of the operands",
-                 "[tape]") {
+                 "[tape][F35]") {
   Tensor a = leaf({1, 1, 1}, {1, 3}), b = leaf({1, 1}, {2, 1});
   {
     Tape tape;
@@ -244,7 +244,7 @@ TEST_CASE_METHOD(Setup, "tape: the gradients of broadcast operands have the shap
 }
 
 TEST_CASE_METHOD(Setup, "tape: a saved tensor that was changed in place is reported by name",
-                 "[tape][error]") {
+                 "[tape][error][F36]") {
   Tensor x = leaf({1, 2, 3, 4, 5, 6}, {2, 3});
   const auto change = [&](const std::function<Tensor(const Tensor&)>& view) {
     Tape tape;
@@ -264,7 +264,7 @@ TEST_CASE_METHOD(Setup, "tape: a saved tensor that was changed in place is repor
 }
 
 TEST_CASE_METHOD(Setup, "tape: an optimizer step between forward and backward is reported",
-                 "[tape][error]") {
+                 "[tape][error][F36]") {
   Tensor w = leaf({1, 2, 3, 4}, {2, 2});
   const Tensor x = numbers({1, 2}, {1, 2});
   Tape tape;

@@ -27,7 +27,7 @@ Tensor count_up(const Shape& shape) {
 
 TEST_CASE_METHOD(Setup,
                  "tensor: sizes that no machine has are refused before anything is allocated",
-                 "[tensor][error]") {
+                 "[tensor][error][F38]") {
   CHECK_THROWS_WITH(f32({2, -3}), Contains("sizes must not be negative; got (2, -3)"));
   CHECK_THROWS_WITH(f32({int64_t{1} << 40, int64_t{1} << 40}),
                     Contains("needs more bytes than any machine has"));
@@ -51,7 +51,7 @@ TEST_CASE_METHOD(Setup,
 #endif
 
 TEST_CASE_METHOD(Setup, "reshape: keeps the elements, works out one size, refuses the rest",
-                 "[tensor][error]") {
+                 "[tensor][error][F38]") {
   const Tensor six = count_up({6}), none = f32({0, 3}), other_none = f32({3, 0});
   CHECK(none.reshape({-1, 3}).shape() == Shape{0, 3});
   CHECK(six.reshape({2, -1}).shape() == Shape{2, 3});
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(Setup, "narrow: takes what lies inside, with any step, and noth
   CHECK_THROWS_AS(t.narrow(0, 1, std::numeric_limits<int64_t>::max()), Error);
 }
 
-TEST_CASE_METHOD(Setup, "tensor: axes that are not there are refused", "[tensor][error]") {
+TEST_CASE_METHOD(Setup, "tensor: axes that are not there are refused", "[tensor][error][F38]") {
   const Tensor t = count_up({2, 3});
   CHECK(t.size(-1) == 3);
   CHECK_THROWS_WITH(t.size(5),
@@ -187,7 +187,7 @@ TEST_CASE_METHOD(Setup, "set_grad: takes a gradient of the tensor's shape and ty
   CHECK_FALSE(w.grad().defined());
 }
 
-TEST_CASE_METHOD(Setup, "tensor: rows and widths beyond 32 bits are reached", "[tensor]") {
+TEST_CASE_METHOD(Setup, "tensor: rows and widths beyond 32 bits are reached", "[tensor][F40]") {
   // 2.3 GB of untouched pages: only what is written becomes memory.
   const Tensor table = empty({262144, 8960}, DType::u8, kReference);
   const Tensor row = table.narrow(0, 239674, 1);

@@ -6,6 +6,7 @@
 #include "data/tokenizer_io.h"
 #include "data/tokenizer_train.h"
 #include "tests/data_helpers.h"
+#include "tests/timing.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -173,6 +174,19 @@ TEST_CASE("tokenizer: very long words take time near their length", "[F42]") {
     const Ids ids = t.encode(text);
     CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
     CHECK(t.decode(ids) == text);
+  }
+}
+
+TEST_CASE("tokenizer: twice the text takes about twice the time", "[F42]") {
+  const Tokenizer t = load_tokenizer(tokenizer_data("gpt2_1000.tokenizer.json"));
+  const std::string cases[] = {repeated("a", 200'000), repeated("^", 200'000),
+                               random_letters(200'000), repeated(" ", 200'000)};
+  for (const std::string& text : cases) {
+    const std::string half = text.substr(0, text.size() / 2);
+    const double quotient = test::time_quotient(
+        1, [&](size_t) { t.encode(text); }, [&](size_t) { t.encode(half); }, 2.5);
+    INFO("200,000 characters that begin with " << text.substr(0, 5));
+    CHECK(quotient <= 2.5);
   }
 }
 

@@ -1,85 +1,16 @@
+// Training: resuming, threads, micro-batches, bad numbers, and the run directory.
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "backends/register_all.h"
 #include "core/parallel.h"
 #include "data/file.h"
-#include "models/trainer.h"
-#include "models/zoo.h"
+#include "tests/training_helpers.h"
 
 using namespace tally;
-namespace fs = std::filesystem;
-
-namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
-
-/// A folder of its own that goes away.
-struct Scratch {
-  Scratch()
-      : path((fs::temp_directory_path() /
-              ("tally_training_" + std::to_string(::getpid()) + "_" + std::to_string(++count)))
-                 .string()) {}
-  ~Scratch() { fs::remove_all(path); }
-  std::string path;
-  static inline int count = 0;
-};
-
-std::string some_text() {
-  std::string text;
-  for (int i = 0; i < 400; ++i)
-    text += "verse " + std::to_string(i * i % 97) + " of the " + std::to_string(i) +
-            "th chapter\n" + (i % 5 == 4 ? "\n" : "");
-  return text;
-}
-
-RunConfig small(int64_t accumulation = 1) {
-  RunConfig c = find_preset("llama-smoke").config;
-  c.model.layers = 1;
-  c.model.residual_dropout = c.model.attention_dropout = 0.1;
-  c.model.context = 32;
-  c.train.batch = 4;
-  c.train.steps = 12;
-  c.train.warmup = 2;
-  c.train.accumulation = accumulation;
-  c.resolve_and_check("small");
-  return c;
-}
-
-struct Made {
-  explicit Made(const RunConfig& c) : tokenizer(Tokenizer::bytes()) {
-    fs::create_directories(folder.path);
-    std::ofstream(folder.path + "/text.txt") << some_text();
-    DataOptions o;
-    o.text.val_fraction = 0.1;
-    trainer = std::make_unique<Trainer>(c, open_data(folder.path + "/text.txt", tokenizer, o),
-                                        tokenizer.byte_lengths(), DType::f32, kCPU);
-  }
-  Scratch folder;
-  Tokenizer tokenizer;
-  std::unique_ptr<Trainer> trainer;
-};
-
-std::vector<double> losses(Trainer& t, int64_t until) {
-  std::vector<double> out;
-  while (t.steps_done() < until) out.push_back(t.step().loss);
-  return out;
-}
-
-std::vector<std::vector<float>> weights(Trainer& t) {
-  std::vector<std::vector<float>> out;
-  for (auto& [name, w] : t.model().named_parameters()) out.push_back(to_host<float>(w));
-  return out;
-}
-
-}  // namespace
+using namespace tally::test;
 
 TEST_CASE("training: a run that is broken off goes on bit for bit, at one break and at two",
-          "[training]") {
+          "[training][F30][F46]") {
   for (int64_t accumulation : {1, 3}) {
     const RunConfig c = small(accumulation);
     Made whole(c);
@@ -87,8 +18,7 @@ TEST_CASE("training: a run that is broken off goes on bit for bit, at one break 
     CHECK(want.back() < want.front());
     for (const std::vector<int64_t>& breaks : {std::vector<int64_t>{5}, {2, 7}, {1, 2, 11}}) {
       Scratch run_folder;
-      RunDirectory run = RunDirectory::create(run_folder.path);
-      std::ofstream(run.file("config.json")) << "{}";
+      RunDirectory run = new_run(run_folder);
       std::vector<double> got;
       bool first = true;
       for (int64_t until : [&] {
@@ -108,20 +38,42 @@ TEST_CASE("training: a run that is broken off goes on bit for bit, at one break 
   }
 }
 
-TEST_CASE("training: the same bits for 1, 2, 3 and 4 threads", "[training][threads]") {
+TEST_CASE("training: the same bits for 1, 2, 3 and 4 threads, and when run again",
+          "[training][threads][F48]") {
   const int before = num_threads();
   std::vector<std::vector<double>> all;
-  for (int n : {1, 2, 3, 4}) {
+  std::vector<std::vector<std::vector<float>>> gradients, trained;
+  for (int n : {1, 2, 3, 4, 4}) {
     set_num_threads(n);
     Made m(small());
-    all.push_back(losses(*m.trainer, 6));
+    nn::Decoder& model = m.trainer->model();
+    std::vector<int64_t> ids(4 * 32), targets(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i % 251);
+    std::rotate_copy(ids.begin(), ids.begin() + 1, ids.end(), targets.begin());
+    Generator dropout(3);
+    {
+      Tape tape;
+      tape.backward(model.loss(from_host<int64_t>(ids, {4, 32}, kCPU),
+                               from_host<int64_t>(targets, {4, 32}, kCPU), 0, &dropout));
+    }
+    gradients.emplace_back();
+    for (auto& [name, w] : model.named_parameters()) {
+      gradients.back().push_back(to_host<float>(w.grad()));
+      w.set_grad({});
+    }
+    all.push_back(losses(*m.trainer, 20));
     all.back().push_back(m.trainer->evaluate().loss);
+    trained.push_back(weights(*m.trainer));
   }
   set_num_threads(before);
-  for (const auto& l : all) CHECK(l == all[0]);
+  for (size_t i = 1; i < all.size(); ++i) {
+    CHECK(gradients[i] == gradients[0]);
+    CHECK(all[i] == all[0]);
+    CHECK(trained[i] == trained[0]);
+  }
 }
 
-TEST_CASE("training: micro-batches give the mean over all tokens", "[training]") {
+TEST_CASE("training: micro-batches give the mean over all tokens", "[training][F09]") {
   RunConfig one = small(1), four = small(4);
   one.model.residual_dropout = one.model.attention_dropout = four.model.residual_dropout =
       four.model.attention_dropout = 0;
@@ -134,28 +86,56 @@ TEST_CASE("training: micro-batches give the mean over all tokens", "[training]")
   CHECK(x.tokens == y.tokens);
 }
 
-TEST_CASE("training: a NaN stops before the update and is named", "[training][error]") {
+TEST_CASE("training: a NaN or an infinity stops before the update and is named",
+          "[training][error][F33][F47]") {
+  const char* const damaged = GENERATE("blocks.0.mlp.down.weight", "embedding.weight");
+  const float value = GENERATE(NAN, INFINITY);
+  Scratch run_folder;
+  RunDirectory run = new_run(run_folder);
   Made m(small());
   losses(*m.trainer, 2);
-  auto parameters = m.trainer->model().named_parameters();
-  for (auto& [name, t] : parameters) {
-    if (name == "blocks.0.mlp.down.weight") t.host<float>()[3] = NAN;
+  m.trainer->save(run, {});
+  for (auto& [name, t] : m.trainer->model().named_parameters()) {
+    if (name == damaged) std::fill_n(t.host<float>().begin() + 32 * 64, 64 * 64, value);
   }
   const auto before = weights(*m.trainer);
   CHECK_THROWS_WITH(
       m.trainer->step(),
-      Catch::Contains("step 3") && Catch::Contains("first bad weight is blocks.0.mlp.down.weight"));
+      Catch::Contains("step 3") && Catch::Contains("first bad weight is " + std::string(damaged)));
   const auto after = weights(*m.trainer);
   for (size_t i = 0; i < before.size(); ++i)
     CHECK(std::memcmp(before[i].data(), after[i].data(), before[i].size() * sizeof(float)) == 0);
   CHECK(m.trainer->steps_done() == 2);
+  CHECK_THROWS_WITH(m.trainer->save(run, {}),
+                    Catch::Contains(damaged) && Catch::Contains("last checkpoint is untouched"));
+  m.trainer->resume(run, {});  // it is the finite one
+  CHECK(std::isfinite(m.trainer->step().loss));
+}
+
+TEST_CASE("training: an absurd learning rate ends in an error, and every checkpoint is finite",
+          "[training][error][F47]") {
+  RunConfig c = small();
+  c.train.lr = GENERATE(1e30, 1e38, 1e39);  // the last one is an infinity in f32
+  Scratch run_folder;
+  RunDirectory run = new_run(run_folder);
+  Made m(c);
+  const auto train = [&] {
+    for (int i = 0; i < 12; ++i) {
+      m.trainer->step();
+      m.trainer->save(run, {});
+    }
+  };
+  CHECK_THROWS_WITH(
+      train(), Catch::Contains("train: step") && Catch::Contains("last checkpoint is untouched"));
+  m.trainer->resume(run, {});
+  for (const auto& w : weights(*m.trainer))
+    CHECK(std::all_of(w.begin(), w.end(), [](float x) { return std::isfinite(x); }));
 }
 
 TEST_CASE("training: resuming with other data or another model is refused by name",
           "[training][error]") {
   Scratch run_folder;
-  RunDirectory run = RunDirectory::create(run_folder.path);
-  std::ofstream(run.file("config.json")) << "{}";
+  RunDirectory run = new_run(run_folder);
   Made m(small());
   m.trainer->save(run, {{"training data", "one"}});
   CHECK_THROWS_WITH(m.trainer->resume(run, {{"training data", "two"}}),
@@ -169,10 +149,9 @@ TEST_CASE("training: resuming with other data or another model is refused by nam
 
 TEST_CASE(
     "run directory: keeps the newest two, clears what a killed save left, refuses a used folder",
-    "[training]") {
+    "[training][F45]") {
   Scratch run_folder;
-  RunDirectory run = RunDirectory::create(run_folder.path);
-  std::ofstream(run.file("config.json")) << "{}";
+  RunDirectory run = new_run(run_folder);
   Made m(small());
   for (int i = 0; i < 3; ++i) {
     m.trainer->step();
@@ -188,11 +167,11 @@ TEST_CASE(
                     Catch::Contains("no such run directory"));
 }
 
-TEST_CASE("run directory: metrics after the checkpoint are dropped on resume", "[training]") {
+TEST_CASE("run directory: metrics after the checkpoint are dropped on resume", "[training][F46]") {
   Scratch run_folder;
   RunDirectory run = RunDirectory::create(run_folder.path);
   for (int step : {1, 2, 3}) run.append_metrics("{\"step\":" + std::to_string(step) + "}");
   std::ofstream(run.file("metrics.jsonl"), std::ios::app) << "{\"ste";
-  run.truncate_metrics(2);
+  run.drop_lines_after(2);
   CHECK(read_file(run.file("metrics.jsonl")) == "{\"step\":1}\n{\"step\":2}\n");
 }

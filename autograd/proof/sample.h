@@ -75,6 +75,8 @@ struct Sample {
 };
 
 namespace detail {
+template <size_t>
+using TensorFor = Tensor;  // one for each number of a pack
 inline std::vector<Tensor> as_list(Tensor t) { return {std::move(t)}; }
 template <size_t M>
 std::vector<Tensor> as_list(const std::array<Tensor, M>& t) {
@@ -98,7 +100,7 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs,
   s.name = std::move(name);
   s.inputs = std::move(inputs);
   s.apply = [attrs](const Tensors& in) { return outputs<O>(tally::apply<O>(attrs, in[I]...)); };
-  if constexpr (HasBackward<O, std::conditional_t<I == I, Tensor, void>...>) {
+  if constexpr (HasBackward<O, TensorFor<I>...>) {
     s.by_hand = [attrs](const Tensors& in) {
       auto saved = std::make_shared<typename O::Saved>();
       Sample::Explicit e;

@@ -14,6 +14,7 @@ inline std::vector<Sample> layout() {
       sample<ops::Reshape>("no elements", {{-1, 3}}, {normal({0, 3}, 5)}),
       sample<ops::Transpose>("the last two axes", {}, {normal({2, 3, 5}, 6)}),
       sample<ops::Transpose>("the first and the last", {0, -1}, {normal({2, 1, 7}, 7)}),
+      sample<ops::Transpose>("several tiles", {}, {normal({18, 21}, 15)}),
       sample<ops::Permute>("four axes", {{2, 0, -3, 3}}, {normal({2, 3, 4, 5}, 8)}),
       sample<ops::Narrow>("every second column", {1, 1, 3, 2}, {normal({3, 7}, 9)}),
       sample<ops::Narrow>("the last row", {0, 4, 1}, {normal({5, 3}, 10)}),

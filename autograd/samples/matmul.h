@@ -19,6 +19,9 @@ inline std::vector<Sample> matmul() {
       sample<O>("row by column", {}, {normal({7}, 17), normal({7}, 18)}),
       sample<O>("one element", {}, {normal({1, 1}, 19), normal({1, 1}, 20)}),
       sample<O>("odd sizes", {}, {normal({17, 33}, 21), normal({33, 19}, 22)}),
+      sample<O>("one matrix for a batch of rows", {},
+                {normal({3, 4, 18}, 27), normal({18, 5}, 28)}),
+      sample<O>("many small ones", {}, {normal({15, 3, 5}, 29), normal({15, 5, 2}, 30)}),
       sample<O>("nothing to add up", {}, {normal({3, 0}, 23), normal({0, 4}, 24)}),
       sample<O>("no batches", {}, {normal({0, 2, 3}, 25), normal({3, 4}, 26)}),
   };

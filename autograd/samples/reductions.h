@@ -13,6 +13,8 @@ void add_reduction(std::vector<Sample>& list, double correction = 0) {
   list.push_back(sample<O>("the first axis", {{0}, false, c}, {normal({3, 4, 5}, 3)}));
   list.push_back(sample<O>("the middle axis", {{1}, false, c}, {normal({2, 7, 3}, 4)}));
   list.push_back(sample<O>("two axes apart", {{2, 0}, false, c}, {normal({3, 2, 4}, 5)}));
+  list.push_back(sample<O>("long rows", {{-1}, false, c}, {normal({2, 75}, 10)}));
+  list.push_back(sample<O>("long columns", {{0}, false, c}, {normal({9, 37}, 11)}));
   list.push_back(sample<O>("no groups", {{1}, false, c}, {normal({0, 4}, 6)}));
   if (c > 0) return;
   list.push_back(sample<O>("an axis of one element", {{1}, false, c}, {normal({4, 1, 3}, 7)}));
@@ -41,6 +43,7 @@ inline std::vector<Sample> cumsum() {
   return {
       sample<O>("along the middle axis", {1}, {normal({3, 4, 5}, 1)}),
       sample<O>("along the last axis", {-1}, {normal({2, 9}, 2)}),
+      sample<O>("long lines", {0}, {normal({3, 37}, 5)}),
       sample<O>("one element", {0}, {normal({1}, 3)}),
       sample<O>("an empty axis", {0}, {normal({0, 3}, 4)}),
   };

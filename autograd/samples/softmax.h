@@ -8,6 +8,7 @@ template <class O>
 void add_softmax(std::vector<Sample>& list) {
   list.push_back(sample<O>("5 rows of 7", {}, {normal({5, 7}, 1), absent()}));
   list.push_back(sample<O>("scaled, 2 x 3 rows", {0.37}, {normal({2, 3, 5}, 2), absent()}));
+  list.push_back(sample<O>("two vectors and a tail", {0.7}, {normal({3, 37}, 8), absent()}));
   list.push_back(sample<O>("one column", {}, {normal({3, 1}, 3), absent()}));
   list.push_back(sample<O>("no rows", {2}, {normal({0, 4}, 4), absent()}));
   list.push_back(sample<O>("empty rows", {}, {normal({2, 0}, 5), absent()}));
@@ -24,6 +25,9 @@ inline std::vector<Sample> softmax() {
   list.push_back(sample<O>("a mask, one row all masked", {0.5}, {normal({3, 4}, 6), mask}));
   list.push_back(sample<O>("a mask that repeats", {},
                            {normal({2, 2, 3}, 7), flags({2, 1, 3}, {1, 0, 1, 0, 1, 1})}));
+  std::vector<double> some(2 * 37);
+  for (size_t i = 0; i < some.size(); ++i) some[i] = i % 3 != 1;
+  list.push_back(sample<O>("a mask of long rows", {}, {normal({2, 37}, 9), flags({2, 37}, some)}));
   return list;
 }
 

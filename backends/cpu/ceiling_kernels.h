@@ -16,7 +16,11 @@ inline double fma_chains(int64_t rounds, float* sink) {
   F32 x = broadcast(*sink);
   const F32 y = x * 0.5f;
   for (int64_t r = 0; r < rounds; ++r) {
+#if defined(__x86_64__)
     asm("" : "+x"(x));  // or the compiler would exchange the loops
+#else
+    asm("" : "+w"(x));
+#endif
     for (int i = 0; i < kPairs; ++i)
       for (int j = 0; j < 2; ++j) v[i][j] = fma(v[i][j], x, y);
   }

@@ -1,6 +1,7 @@
 #include "backends/cpu/ceilings.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -61,6 +62,45 @@ double measure_fma_peak() {
     });
     return work.load();
   });
+}
+
+namespace {
+
+// Bytes a second at which every thread reads its own `floats` over and over.
+double read_again(const float* data, int64_t floats) {
+  const int64_t again = std::max<int64_t>(1, (int64_t{1} << 21) / floats);
+  std::atomic<float> sink{0};
+  return best_rate(0.06, [&] {
+    parallel_for(num_threads(), 1, [&](int64_t thread, int64_t) {
+      float sum = 0;
+      for (int64_t i = 0; i < again; ++i) sum += isa().read_all(floats, data + thread * floats);
+      sink += sum;
+    });
+    return static_cast<double>(num_threads() * again * floats) * sizeof(float);
+  });
+}
+
+}  // namespace
+
+std::vector<MemoryLevel> measure_memory_levels() {
+  constexpr int64_t kBlock = 1024;  // floats; a multiple of what read_all takes
+  const int64_t threads = num_threads();
+  std::vector<MemoryLevel> levels;
+  const auto add = [&](const char* name, int64_t bytes) {  // of each thread
+    if (bytes <= 0) return;
+    const int64_t floats = std::max(kBlock, bytes / 4 / kBlock * kBlock);
+    const Pages pages(static_cast<size_t>(threads * floats) * sizeof(float));
+    std::fill(pages.data(), pages.data() + threads * floats, 1.0f);
+    levels.push_back({name, static_cast<double>(threads * floats) * sizeof(float),
+                      read_again(pages.data(), floats)});
+  };
+  const int64_t l2 = sysconf(_SC_LEVEL2_CACHE_SIZE), l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  add("L1", sysconf(_SC_LEVEL1_DCACHE_SIZE) / 2);
+  add("L2", l2 / 2);
+  // A part of L3 only: on a shared machine neighbours hold the rest.
+  if (l3 > threads * l2) add("L3", std::min(l3 / threads / 2, 2 * std::max<int64_t>(l2, 1)));
+  levels.push_back({"memory", 256.0 * 1024 * 1024, measure_bandwidth().read});
+  return levels;
 }
 
 Bandwidth measure_bandwidth() {

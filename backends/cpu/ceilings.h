@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+#include <vector>
 
 namespace tally::cpu {
 
@@ -14,5 +16,14 @@ struct Bandwidth {
 };
 /// Takes about 0.3 seconds and 256 MiB while it runs.
 Bandwidth measure_bandwidth();
+
+/// A level of memory: how fast data that lies there is read, all threads together.
+struct MemoryLevel {
+  std::string name;  ///< "L2", "L3", "memory"
+  double bytes = 0;  ///< of data that was read, all threads together
+  double read = 0;   ///< bytes a second
+};
+/// The caches that the system names, then memory. Takes about 0.3 seconds.
+std::vector<MemoryLevel> measure_memory_levels();
 
 }  // namespace tally::cpu

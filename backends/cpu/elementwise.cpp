@@ -6,7 +6,6 @@
 #include "core/ops/accumulate.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
-#include "core/ops/layout.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
@@ -53,16 +52,13 @@ void accumulate(const ops::Accumulate::Call& c) {
                [&](int64_t i, int64_t end) { isa().add(end - i, x + i, sum + i, sum + i, false); });
 }
 
-void copy(const ops::Copy::Call& c) {
-  if (c.y.numel() == 0) return;
-  if (c.y.accumulate || c.x.shape != c.y.shape || !c.x.is_rows() || !c.y.is_rows())
-    return plain_loops<float>(c);
-  const size_t bytes = static_cast<size_t>(c.x.cols()) * sizeof(float);
-  parallel_for(c.x.rows(), std::max<int64_t>(1, kPiece / std::max<int64_t>(c.x.cols(), 1)),
-               [&](int64_t first, int64_t last) {
-                 for (int64_t r = first; r < last; ++r)
-                   std::memcpy(c.y.row<float>(r), c.x.row<float>(r), bytes);
-               });
+void accumulate_sum(const ops::Accumulate::Sum& c) {
+  if (!c.x.is_dense() || !c.y.is_dense() || !c.sum.is_dense()) return plain_loops<float>(c);
+  const float *x = c.x.pointer<float>(), *y = c.y.pointer<float>();
+  float* sum = c.sum.pointer<float>();
+  parallel_for(c.x.numel(), kPiece, [&](int64_t i, int64_t end) {
+    isa().add(end - i, x + i, y + i, sum + i, c.sum.accumulate);
+  });
 }
 
 int64_t id_at(const In& ids, int64_t n) {
@@ -106,7 +102,7 @@ void register_elementwise() {
   constexpr size_t f32 = static_cast<size_t>(DType::f32);
   kernels<ops::Add::Forward>[kCPU.kind][f32] = add_forward;
   kernels<ops::Accumulate::Call>[kCPU.kind][f32] = accumulate;
-  kernels<ops::Copy::Call>[kCPU.kind][f32] = copy;
+  kernels<ops::Accumulate::Sum>[kCPU.kind][f32] = accumulate_sum;
   kernels<ops::Embedding::Forward>[kCPU.kind][f32] = embedding_forward;
   kernels<ops::Embedding::Backward>[kCPU.kind][f32] = embedding_backward;
 }

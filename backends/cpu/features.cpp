@@ -1,6 +1,8 @@
 #include "backends/cpu/features.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
+#endif
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::array kNames = {"baseline", "avx2", "avx512"};
 
+#if defined(__x86_64__)
 struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
 };
@@ -48,6 +51,10 @@ bool has_avx512() {
   constexpr uint64_t kZmm = 0xe6;
   return has_avx2() && has(cpuid(7).b, kF | kDq | kBw | kVl) && (saved_state() & kZmm) == kZmm;
 }
+#else
+bool has_avx2() { return false; }
+bool has_avx512() { return false; }
+#endif
 
 }  // namespace
 
@@ -80,6 +87,7 @@ Isa selected_isa() {
 }
 
 std::string cpu_name() {
+#if defined(__x86_64__)
   if (cpuid(0x80000000u).a < 0x80000004u) return "unnamed CPU";
   std::array<char, 49> text{};
   for (unsigned i = 0; i < 3; ++i) {
@@ -89,6 +97,9 @@ std::string cpu_name() {
   const std::string_view all = text.data();
   const size_t first = all.find_first_not_of(' '), last = all.find_last_not_of(' ');
   return first == all.npos ? "unnamed CPU" : std::string(all.substr(first, last - first + 1));
+#else
+  return "unnamed CPU";
+#endif
 }
 
 int64_t l2_cache_bytes() {

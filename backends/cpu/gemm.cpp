@@ -66,9 +66,7 @@ class PackedProduct {
       : g_(g), kernels_(kernels_of<T>(table)), depth_(gemm_depth(g.k)) {}
 
   void run() {
-    if (g_.trans_b && g_.m <= kernels_.thin_rows && g_.m * g_.k <= kArenaB)
-      run_thin();
-    else if (g_.m <= kFewRows)
+    if (g_.m <= kFewRows)
       run_few_rows();
     else if (g_.k == depth_)
       run_flat();
@@ -173,20 +171,6 @@ class PackedProduct {
     for (int64_t p = 0; p < g_.k; p += depth_) f(p, std::min(depth_, g_.k - p));
   }
 
-  /// Very few rows: nothing of B is packed, see gemm_thin.h.
-  void run_thin() {
-    constexpr int64_t kPiece = 4 * kGemmColumns;
-    const int64_t row = g_.trans_a ? 1 : g_.lda, column = g_.trans_a ? g_.lda : 1;
-    const T* a = g_.a;
-    if (g_.m > 1 || column > 1) {
-      T* packed = arena();
-      for (int64_t p = 0; p < g_.k; ++p)
-        for (int64_t i = 0; i < g_.m; ++i) packed[p * g_.m + i] = g_.a[i * row + p * column];
-      a = packed;
-    }
-    parallel_for(g_.n, kPiece, [&](int64_t j0, int64_t j1) { kernels_.thin(g_, a, j0, j1); });
-  }
-
   /// Few rows: every element of B is used in one tile of columns only. So A is packed first, and B
   /// goes panel by panel through the first-level cache of the thread that needs it.
   void run_few_rows() {
@@ -211,6 +195,29 @@ class PackedProduct {
   int64_t depth_;
 };
 
+/// Very few rows, as in decoding: nothing of B is packed, see gemm_thin.h.
+bool is_thin(const IsaTable& table, const Gemm<float>& g) {
+  const int64_t arena = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
+  return g.trans_b && g.m <= table.thin_rows && g.n >= table.thin_columns &&
+         thin_rows_for(g.m) * g.k <= arena;
+}
+
+void run_thin(const IsaTable& table, const Gemm<float>& g) {
+  // Pieces long enough to stream, short enough to share out a small matrix.
+  const int64_t piece = std::clamp(g.n / kGemmColumns / 32, int64_t{1}, int64_t{4}) * kGemmColumns;
+  const int64_t row = g.trans_a ? 1 : g.lda, column = g.trans_a ? g.lda : 1;
+  const int64_t width = thin_rows_for(g.m);
+  const float* a = g.a;
+  if (g.m > 1 || column > 1) {
+    float* packed = reinterpret_cast<float*>(thread_scratch().data());
+    for (int64_t p = 0; p < g.k; ++p)
+      for (int64_t i = 0; i < width; ++i)
+        packed[p * width + i] = i < g.m ? g.a[i * row + p * column] : 0.0f;
+    a = packed;
+  }
+  parallel_for(g.n, piece, [&](int64_t j0, int64_t j1) { table.gemm_thin(g, a, j0, j1); });
+}
+
 }  // namespace
 
 template <class T>
@@ -218,6 +225,8 @@ void gemm_own(const IsaTable& table, const Gemm<T>& g) {
   check_gemm(g);
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return gemm_empty(g);
+  if constexpr (sizeof(T) == sizeof(float))
+    if (is_thin(table, g)) return run_thin(table, g);
   PackedProduct<T>(table, g).run();
 }
 template void gemm_own(const IsaTable&, const Gemm<float>&);

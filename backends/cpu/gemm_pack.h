@@ -49,7 +49,7 @@ template <class Rows>
   const F32 v = _mm256_zextps128_ps256(_mm_loadu_ps(rows.at(i)));
   return _mm256_insertf128_ps(v, _mm_loadu_ps(rows.at(i + 4)), 1);
 #else
-  return _mm_loadu_ps(rows.at(i));
+  return load(rows.at(i));
 #endif
 }
 template <class Rows>
@@ -63,7 +63,7 @@ template <class Rows>
   const F64 v = _mm256_zextpd128_pd256(_mm_loadu_pd(rows.at(i)));
   return _mm256_insertf128_pd(v, _mm_loadu_pd(rows.at(i + 2)), 1);
 #else
-  return _mm_loadu_pd(rows.at(i));
+  return load(rows.at(i));
 #endif
 }
 
@@ -83,10 +83,14 @@ template <class Rows>
   t[0] = _mm256_shuffle_ps(a, c, 0x44), t[1] = _mm256_shuffle_ps(a, c, 0xee);
   t[2] = _mm256_shuffle_ps(b, d, 0x44), t[3] = _mm256_shuffle_ps(b, d, 0xee);
 #else
-  const F32 a = _mm_unpacklo_ps(r0, r1), b = _mm_unpackhi_ps(r0, r1);
-  const F32 c = _mm_unpacklo_ps(r2, r3), d = _mm_unpackhi_ps(r2, r3);
-  t[0] = _mm_shuffle_ps(a, c, 0x44), t[1] = _mm_shuffle_ps(a, c, 0xee);
-  t[2] = _mm_shuffle_ps(b, d, 0x44), t[3] = _mm_shuffle_ps(b, d, 0xee);
+  const F32 a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+  const F32 b = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+  const F32 c = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+  const F32 d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  t[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+  t[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+  t[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+  t[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 #endif
 }
 template <class Rows>
@@ -97,7 +101,7 @@ template <class Rows>
 #elif defined(__AVX2__)
   t[0] = _mm256_unpacklo_pd(a, b), t[1] = _mm256_unpackhi_pd(a, b);
 #else
-  t[0] = _mm_unpacklo_pd(a, b), t[1] = _mm_unpackhi_pd(a, b);
+  t[0] = __builtin_shufflevector(a, b, 0, 2), t[1] = __builtin_shufflevector(a, b, 1, 3);
 #endif
 }
 

@@ -9,6 +9,7 @@
 namespace tally::cpu {
 namespace {
 
+/// Rows that are multiplied together; a number between is made up with zeros.
 #if defined(__AVX512F__)
 inline constexpr int kThinRows = 8;
 #else
@@ -17,8 +18,8 @@ inline constexpr int kThinRows = 4;
 
 /// sums[i] += a's row i times the next strip of the rows b; a is packed (k, Count). A cache line
 /// holds four strips: each of them fetches its quarter of the rows.
-template <int Quarter, class T, int Count, class Rows>
-[[gnu::always_inline]] inline void thin_vector(const T* a, int64_t ahead, Rows& b,
+template <int Quarter, class T, int Count>
+[[gnu::always_inline]] inline void thin_vector(const T* a, int64_t ahead, EvenRows<T>& b,
                                                Vector<T> (&sums)[Count]) {
   if constexpr (Quarter >= 0)
     for (int i = Quarter; i < kLanesOf<T>; i += 4) __builtin_prefetch(b.at(i) + ahead, 0, 3);
@@ -29,8 +30,9 @@ template <int Quarter, class T, int Count, class Rows>
     for (int i = 0; i < Count; ++i) sums[i] = fma(broadcast(a[s * Count + i]), t[s], sums[i]);
 }
 /// Both vectors of a tile, written out: the compiler would keep a loop, and the sums in memory.
-template <int Quarter, class T, int Count, class Rows>
-[[gnu::always_inline]] inline void thin_strip(const T*& a, int64_t ahead, Rows (&b)[kTileVectors],
+template <int Quarter, class T, int Count>
+[[gnu::always_inline]] inline void thin_strip(const T*& a, int64_t ahead,
+                                              EvenRows<T> (&b)[kTileVectors],
                                               Vector<T> (&sums)[kTileVectors][Count]) {
   static_assert(kTileVectors == 2);
   thin_vector<Quarter, T, Count>(a, ahead, b[0], sums[0]);
@@ -48,9 +50,9 @@ struct Reach {
 };
 
 /// All of a depth block.
-template <class T, int Count, class Rows>
+template <class T, int Count>
 [[gnu::always_inline]] inline void thin_depth(const T* a, int64_t depth, Reach<T>& reach,
-                                              Rows (&b)[kTileVectors],
+                                              EvenRows<T> (&b)[kTileVectors],
                                               Vector<T> (&sums)[kTileVectors][Count]) {
   constexpr int kLine = 4 * kStrip<T>;
   for (; depth >= kLine; depth -= kLine, reach.left -= kLine) {
@@ -71,58 +73,44 @@ template <class T, int Count, class Rows>
     }
 }
 
-/// One tile of columns, all of k, block of depth by block of depth.
-template <class T, int Count, class Rows>
-[[gnu::always_inline]] inline void thin_tile(const Gemm<T>& g, const T* a, int64_t j,
-                                             Rows (&b)[kTileVectors]) {
-  constexpr int64_t kColumns = kTileVectors * kLanesOf<T>;
-  const int64_t step = gemm_depth(g.k);
+/// One tile of columns, all of k, block of depth by block of depth. The last tile ends where B ends
+/// and leaves out the columns that the one before it has done.
+template <class T, int Count>
+void thin_tile(const Gemm<T>& g, const T* a, int64_t j) {
+  constexpr int64_t n = kLanesOf<T>, kColumns = kTileVectors * n;
+  const int64_t step = gemm_depth(g.k), first = smaller(j, g.n - kColumns), skip = j - first;
+  EvenRows<T> b[] = {{g.b + first * g.ldb, g.ldb}, {g.b + (first + n) * g.ldb, g.ldb}};
   Reach<T> reach{g.k, kColumns * g.ldb - g.k};
   for (int64_t p = 0; p < g.k; p += step) {
     const int64_t depth = smaller(step, g.k - p);
     const bool last = p + depth == g.k;
     Vector<T> sums[kTileVectors][Count] = {};
     thin_depth<T, Count>(a + p * Count, depth, reach, b, sums);
-    T copy[Count * kColumns];
+    T copy[Count * kColumns + kColumns];
     for (int i = 0; i < Count; ++i)
-      for (int v = 0; v < kTileVectors; ++v)
-        store(copy + i * kColumns + v * kLanesOf<T>, sums[v][i]);
-    const TileOut<T> out{g.c + j,
-                         g.ldc,
-                         smaller(g.n - j, kColumns),
-                         g.alpha,
-                         p > 0 || g.beta != 0,
-                         last && g.bias != nullptr ? g.bias + j : nullptr,
-                         {}};
-    write_edge<T>(Count, kTileVectors, copy, out);
-    if (out.bias != nullptr) add_bias<T>(Count, out);
+      for (int v = 0; v < kTileVectors; ++v) store(copy + i * kColumns + v * n, sums[v][i]);
+    const T* bias = last && g.bias != nullptr ? g.bias + j : nullptr;
+    const TileOut<T> out{g.c + j, g.ldc, kColumns - skip, g.alpha, p > 0 || g.beta != 0, bias, {}};
+    const int rows = static_cast<int>(smaller(g.m, Count));
+    write_edge<T>(rows, kTileVectors, copy + skip, out);
+    if (bias != nullptr) add_bias<T>(rows, out);
   }
 }
 
-template <class T, int Count>
-void thin_columns(const Gemm<T>& g, const T* a, int64_t j) {
-  constexpr int64_t n = kLanesOf<T>;
-  const T* from = g.b + j * g.ldb;
-  if (j + kTileVectors * n <= g.n) {
-    EvenRows<T> b[] = {{from, g.ldb}, {from + n * g.ldb, g.ldb}};
-    return thin_tile<T, Count>(g, a, j, b);
-  }
-  const int64_t left = g.n - j, second = left > n ? left - n : 1;
-  ListedRows<T> b[] = {{from, g.ldb, left}, {left > n ? from + n * g.ldb : from, g.ldb, second}};
-  thin_tile<T, Count>(g, a, j, b);
-}
-
-template <class T, int Count = kThinRows>
-void thin_columns_of(const Gemm<T>& g, const T* a, int64_t j) {
-  if (g.m == Count) return thin_columns<T, Count>(g, a, j);
-  if constexpr (Count > 1) thin_columns_of<T, Count - 1>(g, a, j);
-}
-
-/// Columns [j0, j1) of a product with trans_b and at most kThinRows rows. `a` is op(A) packed
-/// (k, m): element (i, p) at p * m + i.
+/// Columns [j0, j1) of a product with trans_b, at most kThinRows rows and at least a tile of
+/// columns. `a` is op(A) packed (k, thin_rows_for(m)), zeros where there are no rows.
 template <class T>
 void gemm_thin(const Gemm<T>& g, const T* a, int64_t j0, int64_t j1) {
-  for (int64_t j = j0; j < j1; j += kTileVectors * kLanesOf<T>) thin_columns_of<T>(g, a, j);
+  for (int64_t j = j0; j < j1; j += kTileVectors * kLanesOf<T>) {
+    if (g.m == 1)
+      thin_tile<T, 1>(g, a, j);
+    else if (g.m == 2)
+      thin_tile<T, 2>(g, a, j);
+    else if (g.m <= 4)
+      thin_tile<T, 4>(g, a, j);
+    else if constexpr (kThinRows == 8)
+      thin_tile<T, 8>(g, a, j);
+  }
 }
 
 }  // namespace

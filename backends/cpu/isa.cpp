@@ -10,8 +10,10 @@ extern const IsaTable kBaselineTable, kAvx2Table, kAvx512Table;  // isa_*.cpp
 const IsaTable& isa_table(Isa isa) {
   check(supported(isa), "isa_table: this CPU must have the instruction set; got ", name(isa),
         " on ", cpu_name());
-  if (isa == Isa::baseline) return kBaselineTable;
-  return isa == Isa::avx2 ? kAvx2Table : kAvx512Table;
+#if defined(__x86_64__)
+  if (isa != Isa::baseline) return isa == Isa::avx2 ? kAvx2Table : kAvx512Table;
+#endif
+  return kBaselineTable;
 }
 
 const IsaTable& isa() {

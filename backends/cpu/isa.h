@@ -6,7 +6,9 @@
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
 #include "backends/cpu/optimizer_args.h"
+#include "backends/cpu/reduce_args.h"
 #include "backends/cpu/rope_args.h"
+#include "backends/cpu/softmax_args.h"
 
 namespace tally::cpu {
 
@@ -27,9 +29,7 @@ struct GemmKernels {
   void (*pack_b)(const Gemm<T>& g, int64_t j0, int64_t j1, int64_t p0, int64_t depth, T* to);
   void (*multiply)(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
                    const T* packed_a, const T* packed_b);
-  /// Columns [j0, j1) of a product with trans_b and m <= thin_rows; `a` is packed (k, m).
-  void (*thin)(const Gemm<T>& g, const T* a, int64_t j0, int64_t j1);
-  int tile_rows, thin_rows;
+  int tile_rows;  ///< of a full tile
 };
 
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
@@ -49,6 +49,9 @@ struct IsaTable {
   /// The parts of a product (gemm_kernels.h); gemm.cpp puts them together.
   GemmKernels<float> gemm_f32;
   GemmKernels<double> gemm_f64;
+  /// Columns [j0, j1) of a product with trans_b and 1 to thin_rows rows (gemm_thin.h).
+  void (*gemm_thin)(const Gemm<float>& g, const float* a, int64_t j0, int64_t j1);
+  int thin_rows, thin_columns;
 
   /// Rows of a normalization (norm_kernels.h), and sums over the rows of a matrix.
   void (*norm_forward)(const NormForward& a);
@@ -79,6 +82,17 @@ struct IsaTable {
   /// Rows of logits (loss_kernels.h).
   LossSums (*loss_sums)(int64_t n, const float* x, float cap);
   void (*loss_gradient)(const LossGradient& a);
+
+  /// One group of a reduction, some groups side by side, and the way back (reduce_kernels.h).
+  float (*fold_row)(Fold fold, int64_t n, const float* x, float shift);
+  void (*fold_rows)(Fold fold, int64_t rows, int64_t cols, const float* x, int64_t stride,
+                    const float* shift, float* out);
+  void (*spread_row)(Spread spread, int64_t n, const float* x, const float* factor,
+                     const float* shift, int step, float* dx, bool add);
+
+  /// One row (softmax_kernels.h).
+  void (*softmax_forward)(const SoftmaxForward& a);
+  void (*softmax_backward)(const SoftmaxBackward& a);
 
   /// One head (rope_kernels.h).
   void (*rope_turn)(const RopeTurn& a, const float* x, const float* cos_sin, float* y);

@@ -13,7 +13,9 @@
 #include "backends/cpu/map.h"
 #include "backends/cpu/norm_kernels.h"
 #include "backends/cpu/optimizer_kernels.h"
+#include "backends/cpu/reduce_kernels.h"
 #include "backends/cpu/rope_kernels.h"
+#include "backends/cpu/softmax_kernels.h"
 
 namespace tally::cpu {
 namespace {
@@ -25,10 +27,11 @@ constexpr IsaTable make_table(Isa which) {
       .fma_chains = fma_chains,
       .read_all = read_all,
       .copy_all = copy_all,
-      .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>, gemm_thin<float>,
-                   kTileRows, kThinRows},
-      .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>,
-                   gemm_thin<double>, kTileRows, kThinRows},
+      .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>, kTileRows},
+      .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>, kTileRows},
+      .gemm_thin = gemm_thin<float>,
+      .thin_rows = kThinRows,
+      .thin_columns = kTileVectors * kLanes,
       .norm_forward = norm_forward,
       .norm_backward = norm_backward,
       .column_sums = column_sums,
@@ -44,6 +47,11 @@ constexpr IsaTable make_table(Isa which) {
       .square_sum_f64 = square_sum_f64,
       .loss_sums = loss_sums,
       .loss_gradient = loss_gradient,
+      .fold_row = fold_row,
+      .fold_rows = fold_rows,
+      .spread_row = spread_row,
+      .softmax_forward = softmax_forward,
+      .softmax_backward = softmax_backward,
       .rope_turn = rope_turn,
   };
 }

@@ -8,9 +8,14 @@ void register_kernels() {
   register_elementwise();
   register_linear();
   register_losses();
+  register_matmul();
+  register_movement();
   register_norms();
   register_optimizers();
+  register_reductions();
+  register_reductions_backward();
   register_rope();
+  register_softmax();
 }
 
 }  // namespace tally::cpu

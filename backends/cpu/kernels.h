@@ -11,8 +11,13 @@ void register_attention();
 void register_elementwise();
 void register_linear();
 void register_losses();
+void register_matmul();
+void register_movement();
 void register_norms();
 void register_optimizers();
+void register_reductions();
+void register_reductions_backward();
 void register_rope();
+void register_softmax();
 
 }  // namespace tally::cpu

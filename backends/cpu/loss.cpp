@@ -27,8 +27,9 @@ Value row_value(const ops::LossRow& rule, const float* x, int64_t n, int64_t tar
   const float z = static_cast<float>(rule.z_loss);
   const LossSums sums = isa().loss_sums(n, x, cap);
   const float hit = cap > 0 ? cap * std::tanh(x[target] / cap) : x[target];
-  Value v{sums.top + std::log(sums.exps), 0, 0};
-  v.nll = v.loss = v.log_z - hit;
+  const float excess = std::log(sums.exps);
+  Value v{sums.top + excess, excess - (hit - sums.top), 0};
+  v.loss = v.nll;
   if (e > 0) v.loss = (1 - e) * v.nll + e * (v.log_z - sums.all / static_cast<float>(n));
   if (z > 0) v.loss += z * (v.log_z * v.log_z);
   return v;

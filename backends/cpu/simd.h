@@ -6,7 +6,9 @@
 // Everything sits in an unnamed namespace: each isa_*.cpp gets its own copy with internal
 // linkage, so code compiled for AVX-512 can never be merged with code for an older CPU. For the
 // same reason nothing of the standard library is included here but plain C headers.
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 #include <stddef.h>
 #include <stdint.h>
 
@@ -137,11 +139,17 @@ inline constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
   _mm512_stream_ps(p, v);
 #elif defined(__AVX2__)
   _mm256_stream_ps(p, v);
-#else
+#elif defined(__SSE2__)
   _mm_stream_ps(p, v);
+#else
+  store(p, v);
 #endif
 }
-[[gnu::always_inline]] inline void stream_fence() { _mm_sfence(); }
+[[gnu::always_inline]] inline void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
 
 // ---- arithmetic
 
@@ -181,8 +189,11 @@ inline constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
   return _mm512_sqrt_ps(x);
 #elif defined(__AVX2__)
   return _mm256_sqrt_ps(x);
-#else
+#elif defined(__SSE2__)
   return _mm_sqrt_ps(x);
+#else
+  return F32{__builtin_sqrtf(x[0]), __builtin_sqrtf(x[1]), __builtin_sqrtf(x[2]),
+             __builtin_sqrtf(x[3])};
 #endif
 }
 

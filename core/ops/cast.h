@@ -70,7 +70,7 @@ struct Cast {
           " does not become the integer type ", a.dtype, in_module(),
           "; build integers where they are made, from whole numbers");
     const bool proof = x.dtype() >= DType::dual;
-    const Tensor y = empty(x.shape(), proof ? x.dtype() : a.dtype, x.device());
+    Tensor y = empty(x.shape(), proof ? x.dtype() : a.dtype, x.device());
     run(x.device(), Call{x, y});
     if (saved) *saved = {x, y};
     return y;
@@ -100,7 +100,7 @@ struct ToDevice {
 
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = moved(x, a.device);
+    Tensor y = moved(x, a.device);
     if (saved) *saved = {x.device(), y};
     return y;
   }
@@ -115,7 +115,7 @@ struct ToDevice {
           " and strides ", x.strides(), in_module(), "; call contiguous(x) first");
     check(!recorder().program, "to_device: a step is being captured, and copies between devices ",
           "are not captured", in_module(), "; move tensors before the step");
-    const Tensor y = empty(x.shape(), x.dtype(), to);
+    Tensor y = empty(x.shape(), x.dtype(), to);
     Backend &source = backend(x.device()), &target = backend(to);
     if (Ledger* ledger = recorder().ledger) list(*ledger, y);
     if (target.is_meta() || x.nbytes() == 0) return y;
@@ -143,6 +143,7 @@ struct ToDevice {
     e.dtype = y.dtype();
     e.cost = {0, bytes, bytes};
     e.module = recorder().module;
+    e.live = static_cast<double>(backend(y.device()).memory().live);
     e.provider = "";
     e.shapes = {y.shape()};
     ledger.add(std::move(e));

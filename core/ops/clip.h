@@ -94,7 +94,7 @@ struct ClipFactor {
     check(sum.numel() == 1 && sum.dtype() == wide_dtype(dtype),
           "clip_factor: the sum must be one number in ", wide_dtype(dtype), "; got ", sum.shape(),
           " in ", sum.dtype());
-    const Result r{empty({1}, dtype, sum.device()), empty_like(sum)};
+    Result r{empty({1}, dtype, sum.device()), empty_like(sum)};
     run(sum.device(), Call{sum, r.factor, r.norm, max_norm, scale});
     return r;
   }

@@ -37,7 +37,7 @@ struct Concat {
     Shape sizes = x0.shape();
     sizes[axis] = 0;
     for (const Tensor& x : parts) sizes[axis] += x.defined() ? checked(x, x0, axis) : 0;
-    const Tensor y = empty(sizes, x0.dtype(), x0.device());
+    Tensor y = empty(sizes, x0.dtype(), x0.device());
     int64_t start = 0;
     for (const Tensor& x : parts) {
       if (!x.defined()) continue;

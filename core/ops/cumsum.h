@@ -50,7 +50,7 @@ struct CumSum {
     const int n = x.ndim(), axis = a.axis < 0 ? a.axis + n : a.axis;
     check(axis >= 0 && axis < n, "cumsum: axis must be in -", n, "..", n - 1, " for x of shape ",
           x.shape(), "; got ", a.axis, in_module());
-    const Tensor y = empty_like(x);
+    Tensor y = empty_like(x);
     run(x.device(), Call{x, y, axis, false});
     if (saved) *saved = {axis, y};
     return y;

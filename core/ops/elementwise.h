@@ -98,7 +98,7 @@ struct Binary {
     check_defined(name, "a", a);
     check_defined(name, "b", b);
     check_same_dtype(name, a, b);
-    const Tensor y = empty(broadcast_shapes(name, a.shape(), b.shape()), a.dtype(), a.device());
+    Tensor y = empty(broadcast_shapes(name, a.shape(), b.shape()), a.dtype(), a.device());
     run(a.device(), Forward{a, b, y});
     if (saved) {
       saved->a_shape = a.shape();
@@ -194,7 +194,7 @@ struct ChooseRule {
   template <class A>
   static A value(const A& a, const A& b) {
     const bool first = kLargest ? a > b : a < b;
-    return first || !(a == a) ? a : b;
+    return first || is_nan(a) ? a : b;
   }
   template <class A>
   static A slope_a(const A& dy, auto&& a, auto&& b) {
@@ -211,7 +211,7 @@ struct ChooseRule {
     const A half = dy * A(0.5);
     if (mine == other) return half;
     const bool chosen = kLargest ? mine > other : mine < other;
-    return chosen || !(mine == mine) ? dy : A(0);
+    return chosen || is_nan(mine) ? dy : A(0);
   }
 };
 

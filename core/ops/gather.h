@@ -121,7 +121,7 @@ struct Gather {
     for (int i = 0; fits && i < x.ndim(); ++i) fits = i == axis || index.size(i) <= x.size(i);
     check(fits, "gather: index must have the axes of x, none longer except axis ", axis, "; x is ",
           x.shape(), ", index is ", index.shape(), in_module());
-    const Tensor y = empty(index.shape(), x.dtype(), x.device());
+    Tensor y = empty(index.shape(), x.dtype(), x.device());
     run(x.device(), GatherCalls::Forward{x, index, y, axis});
     if (saved) *saved = {index, x.shape(), axis, y};
     return y;
@@ -153,7 +153,7 @@ struct IndexSelect {
       steps = steps.append(i == axis ? index.strides()[0] : 0);
     }
     const Tensor along = make_view(index, list, steps, index.offset());
-    const Tensor y = empty(sizes, x.dtype(), x.device());
+    Tensor y = empty(sizes, x.dtype(), x.device());
     run(x.device(), GatherCalls::Forward{x, along, y, axis});
     if (saved) *saved = {along, x.shape(), axis, y};
     return y;

@@ -76,7 +76,7 @@ struct LossRow {
     A log_z, nll, loss;
   };
   double value_flops(double n) const {
-    return n * (3 + capped() + smooth()) + 2 * capped() + 3 + 5 * smooth() + 3 * with_z();
+    return n * (3 + capped() + smooth()) + 2 * capped() + 4 + 5 * smooth() + 3 * with_z();
   }
   template <class A, class X>
   Value<A> value(const X* x, int64_t n, int64_t target) const {
@@ -88,8 +88,10 @@ struct LossRow {
       sum += exp(u - top);
       if (smoothing > 0) total += u;
     }
-    Value<A> v{top + log(sum), A(0), A(0)};
-    v.nll = v.log_z - bent(A(x[target]));
+    // Not log Z - x_y: a likely target's loss is small, and log Z rounded at the size of the
+    // logits.
+    const A excess = log(sum);
+    Value<A> v{top + excess, excess - (bent(A(x[target])) - top), A(0)};
     v.loss = v.nll;
     if (smoothing > 0) v.loss = A(1 - smoothing) * v.nll + A(smoothing) * (v.log_z - total / A(n));
     if (z_loss > 0) v.loss += A(z_loss) * (v.log_z * v.log_z);

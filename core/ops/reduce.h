@@ -92,7 +92,7 @@ struct Reduce {
         const auto each = [&](auto&& f) {
           walk(group, std::array{xs}, [&](const auto& i) { f(A(first[i[0]])); });
         };
-        const auto output = [&] { return A(y.pointer<T>()[at[3]]); };
+        auto output = [&] { return A(y.pointer<T>()[at[3]]); };
         const auto slope = Rule::template slope<A>(A(dy.pointer<T>()[at[0]]), output, group.numel(),
                                                    correction, each);
         walk(group, std::array{dx.strides, xs}, [&](const auto& i) {
@@ -112,7 +112,7 @@ struct Reduce {
     }
     const Tensor y = empty(kept, x.dtype(), x.device());
     run(x.device(), Forward{x, y, a.correction});
-    const Tensor output = a.keepdim ? y : y.reshape(dropped_shape(x, a.axes));
+    Tensor output = a.keepdim ? y : y.reshape(dropped_shape(x, a.axes));
     if (saved) {
       saved->output = output;
       saved->x_shape = x.shape();

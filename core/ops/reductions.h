@@ -53,8 +53,7 @@ struct ExtremeRule {
   static A value(int64_t, double, auto&& each) {
     A best(kLargest ? -INFINITY : INFINITY);
     each([&](const A& x) {
-      const bool is_nan = !(x == x);
-      if (is_nan || (kLargest ? x > best : x < best)) best = x;
+      if (is_nan(x) || (kLargest ? x > best : x < best)) best = x;
     });
     return best;
   }

@@ -126,7 +126,7 @@ struct Softmax {
 
   static Tensor forward(const Tensor& x, const Tensor& mask, const Attrs& a, Saved* saved) {
     SoftmaxRows::check_inputs(name, x, mask);
-    const Tensor y = empty_like(x);
+    Tensor y = empty_like(x);
     run(x.device(), Forward{x, mask, y, a.scale});
     if (saved) *saved = {y, a.scale};
     return y;
@@ -231,7 +231,7 @@ struct LogSoftmax {
 
   static Tensor forward(const Tensor& x, const Tensor& mask, const Attrs& a, Saved* saved) {
     SoftmaxRows::check_inputs(name, x, mask);
-    const Tensor y = empty_like(x);
+    Tensor y = empty_like(x);
     run(x.device(), Forward{x, mask, y, a.scale});
     if (saved) *saved = {y, mask, a.scale};
     return y;

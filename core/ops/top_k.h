@@ -41,7 +41,7 @@ struct TopK {
       std::vector<int64_t> order(row.size());
       const auto before = [&](int64_t i, int64_t j) {
         const A &a = row[static_cast<size_t>(i)], &b = row[static_cast<size_t>(j)];
-        const bool nan_a = !(a == a), nan_b = !(b == b);
+        const bool nan_a = is_nan(a), nan_b = is_nan(b);
         if (nan_a != nan_b) return nan_a;
         if (!nan_a && (a > b || b > a)) return a > b;
         return i < j;

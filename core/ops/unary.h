@@ -78,7 +78,7 @@ struct Unary {
     check_defined(name, "x", x);
     check_same_dtype(name, x);
     if constexpr (requires { Rule::check_attrs(a); }) Rule::check_attrs(a);
-    const Tensor y = empty_like(x);
+    Tensor y = empty_like(x);
     run(x.device(), Forward{x, y, a});
     if (!saved) return y;
     saved->attrs = a;

@@ -20,7 +20,7 @@ struct Reshape {
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = x.reshape(a.shape);
+    Tensor y = x.reshape(a.shape);
     if (saved) *saved = {x.shape(), y};
     return y;
   }
@@ -42,7 +42,7 @@ struct Transpose {
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = x.transpose(a.axis_a, a.axis_b);
+    Tensor y = x.transpose(a.axis_a, a.axis_b);
     if (saved) *saved = {a, y};
     return y;
   }
@@ -64,7 +64,7 @@ struct Permute {
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
     const Shape axes = resolve(x, a.axes);
-    const Tensor y = permuted(x, axes);
+    Tensor y = permuted(x, axes);
     if (saved) *saved = {axes, y};
     return y;
   }
@@ -141,7 +141,7 @@ struct Narrow {
 
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = x.narrow(a.axis, a.start, a.length, a.step);
+    Tensor y = x.narrow(a.axis, a.start, a.length, a.step);
     if (saved) *saved = {x.shape(), a, y};
     return y;
   }
@@ -167,7 +167,7 @@ struct Expand {
   };
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
-    const Tensor y = x.expand(a.shape);
+    Tensor y = x.expand(a.shape);
     if (saved) *saved = {x.shape(), y};
     return y;
   }

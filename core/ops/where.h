@@ -80,7 +80,7 @@ struct Where {
     check(c.dtype() == DType::u8, "where: the condition must be u8 (1 = a, 0 = b); got ", c.dtype(),
           in_module(), "; the order of arguments is (condition, a, b)");
     const Shape both = broadcast_shapes(name, a.shape(), b.shape());
-    const Tensor y = empty(broadcast_shapes(name, both, c.shape()), a.dtype(), a.device());
+    Tensor y = empty(broadcast_shapes(name, both, c.shape()), a.dtype(), a.device());
     run(a.device(), Forward{c, a, b, y});
     if (saved) *saved = {c, a.shape(), b.shape(), y};
     return y;

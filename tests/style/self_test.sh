@@ -24,7 +24,7 @@ expect() {
 }
 
 clean_tree
-for check in dependencies words sources; do expect pass $check; done
+for check in dependencies words links sources; do expect pass $check; done
 
 printf '#pragma once\n#include "autograd/tape.h"\n' > core/up.h
 expect fail dependencies
@@ -40,6 +40,14 @@ expect fail words
 clean_tree
 echo 'TEST_CASE("x") { CHECK(true); }' > tests/x_test.cpp
 expect fail words
+clean_tree
+printf '# A page\n[top](#a-page) [tape](../autograd/tape.h) [out](https://example.org)\n' > tests/page.md
+expect pass links
+echo '[gone](gone.md)' >> tests/page.md
+expect fail links
+clean_tree
+printf '# A page\n[part](#b-page)\n' > tests/page.md
+expect fail links
 clean_tree
 touch autograd/orphan.cpp
 expect fail sources

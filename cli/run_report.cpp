@@ -1,0 +1,202 @@
+#include "cli/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/chart.h"
+#include "cli/common.h"
+#include "cli/ledger_view.h"
+#include "cli/page.h"
+#include "cli/run_files.h"
+#include "data/file.h"
+
+namespace tally::cli {
+namespace {
+
+constexpr size_t kTableRows = 12;
+
+// What the curves of a run are called, and their units.
+struct Plot {
+  const char* title;
+  const char* unit;
+  std::vector<std::pair<const char*, const char*>> fields;  // field of metrics.jsonl, name
+  bool logarithmic = false;
+  double scale = 1;
+};
+const std::vector<Plot>& plots() {
+  static const std::vector<Plot> all = {
+      {"Loss", "loss (nats per token)", {{"loss", "training"}, {"val_loss", "validation"}}},
+      {"Bits per byte", "validation (bits per byte)", {{"val_bits_per_byte", "validation"}}},
+      {"Learning rate", "learning rate", {{"lr", "learning rate"}}},
+      {"Gradient norm", "global norm before clipping", {{"grad_norm", "norm"}}, true},
+      {"log Z", "mean of log Z (nats)", {{"log_z", "log Z"}}},
+      {"Speed", "thousand tokens per second", {{"tokens_per_s", "thousand tokens/s"}}, false, 1e-3},
+      {"Share of peak", "products, % of the FMA peak", {{"flops_per_s", "% of peak"}}},
+  };
+  return all;
+}
+
+std::string number(double v) { return fmt::format("{:.6g}", v); }
+
+// Rows at about equal steps, the last one among them.
+Rows curve_rows(const std::vector<chart::Series>& series) {
+  Rows rows = {{"step"}};
+  std::map<double, std::vector<std::string>> cells;
+  for (size_t i = 0; i < series.size(); ++i) {
+    rows[0].push_back(series[i].name);
+    for (size_t k = 0; k < series[i].x.size(); ++k) {
+      auto& row = cells[series[i].x[k]];
+      row.resize(series.size());
+      row[i] = number(series[i].y[k]);
+    }
+  }
+  const size_t stride = std::max<size_t>(1, (cells.size() + kTableRows - 1) / kTableRows);
+  size_t k = 0;
+  for (const auto& [step, values] : cells) {
+    ++k;
+    const bool filled =
+        std::none_of(values.begin(), values.end(), [](const std::string& v) { return v.empty(); });
+    if (k % stride != 0 && k != cells.size() && !(filled && series.size() > 1)) continue;
+    std::vector<std::string> row = {fmt::format("{:.0f}", step)};
+    row.insert(row.end(), values.begin(), values.end());
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// The curves of one plot over one or more runs; empty where nothing was logged.
+std::vector<chart::Series> curves(const Plot& p, const std::vector<const RunFiles*>& runs,
+                                  const std::vector<std::string>& names) {
+  std::vector<chart::Series> list;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    const double peak = runs[r]->ledger.ceilings.flops;
+    const bool share = std::string_view(p.title) == "Share of peak";
+    if (share && peak <= 0) continue;
+    for (const auto& [field, name] : p.fields) {
+      Curve c = curve(*runs[r], field);
+      if (c.step.empty()) continue;
+      for (double& v : c.value) v *= share ? 100 / peak : p.scale;
+      list.push_back(
+          {runs.size() == 1 ? name : names[r] + " " + name, std::move(c.step), std::move(c.value)});
+    }
+  }
+  return list;
+}
+
+void add_curves(Page& page, const std::vector<const RunFiles*>& runs,
+                const std::vector<std::string>& names) {
+  for (const Plot& p : plots()) {
+    const auto series = curves(p, runs, names);
+    if (series.empty()) continue;
+    page.section(p.title, "", chart::plot({"step"}, {p.unit, p.logarithmic}, series),
+                 html_table(curve_rows(series)));
+  }
+}
+
+double last_value(const RunFiles& r, const char* field) {
+  const Curve c = curve(r, field);
+  return c.value.empty() ? NAN : c.value.back();
+}
+
+Rows field_rows(const Json& json) {
+  Rows rows = {{"field", "value"}};
+  for (const auto& [path, value] : flattened(json)) rows.push_back({path, value});
+  return rows;
+}
+
+void add_ledger(Page& page, const StepLedger& l) {
+  if (l.calls.empty()) return;
+  const auto ops = sorted_totals(l.calls, "op");
+  page.section("Shares by class", "What the work of one training step is, and what takes the time.",
+               share_picture(l.calls), html_table(share_rows(l.calls)));
+  page.section("Roofline",
+               "Each dot is an op of one step, numbered as below; the lines are what the machine "
+               "allows with the data in each level of memory.",
+               roofline_picture(ops, l.ceilings), html_table(roofline_rows(ops, l.ceilings)));
+  page.section("Memory over a step", "Bytes of live tensors while each call ran.",
+               memory_picture(l.calls), html_table(memory_rows(l.calls)));
+  page.section("One step, by op",
+               fmt::format(
+                   "{:.1f} ms in all, {:.1f} ms of them in calls.", 1e3 * l.step_seconds,
+                   1e3 *
+                       [&] {
+                         double s = 0;
+                         for (const Entry& e : l.calls) s += e.seconds;
+                         return s;
+                       }()),
+               "", html_table(rate_rows(ops, "op", l.ceilings)), true);
+  for (const char* by : {"layer", "class", "phase"})
+    page.section(std::string("One step, by ") + by, "", "",
+                 html_table(rate_rows(sorted_totals(l.calls, by), by, l.ceilings)), true);
+}
+
+std::string name_of(const RunFiles& r) {
+  return r.config.contains("model") ? r.config["model"].value("name", "model") : "model";
+}
+
+}  // namespace
+
+void write_report(const std::string& run) {
+  const RunFiles r = read_run(run);
+  Page page("Run of " + name_of(r), run);
+  page.section("Results", "", "", html_table(result_rows(r)));
+  add_curves(page, {&r}, {""});
+  if (!r.samples.empty()) {
+    Rows rows = {{"step", "text"}};
+    for (const auto& [step, text] : r.samples) rows.push_back({to_text(step), text});
+    page.section("Samples over time", "Temperature 0.8, top 40.", "", html_table(rows), true);
+  }
+  add_ledger(page, r.ledger);
+  page.section("Configuration", "", "", html_table(field_rows(r.config)));
+  page.section("Machine and data", "", "", html_table(field_rows(r.environment)));
+  write_file_atomic(run + "/report.html", page.html());
+}
+
+Rows result_rows(const RunFiles& r) {
+  Rows rows = {{"figure", "value"}};
+  const auto row = [&](const char* name, const char* field, const char* unit) {
+    const double v = last_value(r, field);
+    if (std::isfinite(v)) rows.push_back({name, number(v) + unit});
+  };
+  row("last step", "step", "");
+  row("tokens seen", "tokens", "");
+  row("training loss", "loss", " nats per token");
+  row("validation loss", "val_loss", " nats per token");
+  row("validation", "val_bits_per_byte", " bits per byte");
+  row("speed at the end", "tokens_per_s", " tokens/s");
+  return rows;
+}
+
+Rows difference_rows(const RunFiles& a, const RunFiles& b) {
+  const auto fa = flattened(a.config), fb = flattened(b.config);
+  const std::map<std::string, std::string> in_a(fa.begin(), fa.end()), in_b(fb.begin(), fb.end());
+  Rows rows = {{"field", "A", "B"}};
+  for (const auto& [path, value] : in_a) {
+    const auto other = in_b.find(path);
+    if (other == in_b.end() || other->second != value)
+      rows.push_back({path, value, other == in_b.end() ? "-" : other->second});
+  }
+  for (const auto& [path, value] : in_b) {
+    if (!in_a.contains(path)) rows.push_back({path, "-", value});
+  }
+  return rows;
+}
+
+std::string compare_page(const RunFiles& a, const RunFiles& b) {
+  Page page("Two runs", "A: " + a.path + "   B: " + b.path);
+  page.section("Results of A", a.path, "", html_table(result_rows(a)));
+  page.section("Results of B", b.path, "", html_table(result_rows(b)));
+  add_curves(page, {&a, &b}, {"A", "B"});
+  const Rows rows = difference_rows(a, b);
+  page.section("What differs in the configuration", rows.size() == 1 ? "Nothing." : "", "",
+               rows.size() == 1 ? "" : html_table(rows), true);
+  for (const RunFiles* r : {&a, &b}) {
+    if (r->ledger.calls.empty()) continue;
+    page.section(std::string("Shares by class, ") + (r == &a ? "A" : "B"), "",
+                 share_picture(r->ledger.calls), html_table(share_rows(r->ledger.calls)));
+  }
+  return page.html();
+}
+
+}  // namespace tally::cli

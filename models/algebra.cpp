@@ -1,0 +1,147 @@
+#include "models/algebra.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tally {
+namespace {
+
+std::string n(int64_t v) { return std::to_string(v); }
+
+class Algebra {
+ public:
+  explicit Algebra(const Report& r) : r_(r), c_(r.config) {}
+  std::vector<Formula> lines() {
+    parameters();
+    products();
+    memory();
+    decoding();
+    return std::move(lines_);
+  }
+
+ private:
+  void add(const std::string& what, const std::string& formula, const std::string& numbers,
+           double value, double counted, const std::string& unit) {
+    lines_.push_back({what, formula, numbers, value, counted, unit});
+  }
+  double d(int64_t v) const { return static_cast<double>(v); }
+  double element() const { return static_cast<double>(size_of(r_.options.dtype)); }
+
+  void parameters() {
+    const ParameterCount& p = r_.parameters;
+    const std::string size = n(c_.vocab) + " x " + n(c_.d_model);
+    add("embedding", "V D", size, d(c_.vocab) * d(c_.d_model), d(p.embedding), "parameters");
+    if (c_.position == Position::learned)
+      add("positions", "context D", n(c_.context) + " x " + n(c_.d_model),
+          d(c_.context) * d(c_.d_model), d(p.position), "parameters");
+    const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
+    const int64_t attention_bias =
+        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0);
+    add("attention", std::string("L (2 H K + 2 G K) D") + (attention_bias ? " + L biases" : ""),
+        fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
+                    c_.kv_heads, c_.head_dim, c_.d_model) +
+            (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
+        d(c_.layers) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
+        "parameters");
+    const int64_t matrices = c_.gated ? 3 : 2;
+    const int64_t mlp_bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
+    add("mlp", fmt::format("L {} D F{}", matrices, mlp_bias ? " + L biases" : ""),
+        fmt::format("{} x {} x {} x {}", c_.layers, matrices, c_.d_model, c_.d_ff) +
+            (mlp_bias ? fmt::format(" + {} x {}", c_.layers, mlp_bias) : ""),
+        d(c_.layers) * d(matrices * c_.d_model * c_.d_ff + mlp_bias), d(p.mlp), "parameters");
+    const int64_t each = c_.norm_bias ? 2 : 1;
+    add("norms", c_.norm_bias ? "(2 L + 1) 2 D" : "(2 L + 1) D",
+        fmt::format("(2 x {} + 1) x {}", c_.layers, each * c_.d_model),
+        d((2 * c_.layers + 1) * each * c_.d_model), d(p.norms), "parameters");
+    const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
+    add("head",
+        c_.tied_head   ? "0 (tied to the embedding)"
+        : c_.head_bias ? "V D + V"
+                       : "V D",
+        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(c_.vocab) * d(c_.d_model)) + head_bias,
+        d(p.head), "parameters");
+    add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
+  }
+
+  // Tokens that attend, and tokens that they see.
+  void products() {
+    const int64_t b = r_.options.batch, t = r_.options.decode ? 1 : r_.options.seq,
+                  s = r_.options.decode ? r_.options.seq + 1 : r_.options.seq;
+    const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
+    const int64_t matrices =
+        c_.layers * ((2 * q + 2 * kv) * c_.d_model + (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
+    // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
+    const int64_t weights = matrices + c_.vocab * c_.d_model;
+    const double forward = 2 * d(b * t) * d(weights);
+    const std::string tokens = fmt::format("{} x {}", b, t);
+    add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
+        fmt::format("2 x {} x {}", tokens, weights), forward, NAN, "FLOPs");
+    const double full = 4 * d(b * t) * d(s) * d(q) * d(c_.layers);
+    add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
+        fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
+        full, NAN, "FLOPs");
+    const double seen = r_.options.decode ? d(s) : (d(t) + 1) / 2;  // keys a query sees, on average
+    const double causal = 4 * d(b * t) * seen * d(q) * d(c_.layers);
+    add("attention, what the mask leaves",
+        r_.options.decode ? "4 B S H K L" : "2 B T (T + 1) H K L",
+        fmt::format("4 x {} x {} x {} x {} x {}", tokens, seen, c_.heads, c_.head_dim, c_.layers),
+        causal, NAN, "FLOPs");
+    const double passes = r_.options.train ? 3 : 1;
+    const std::string times =
+        r_.options.train ? "3 x (2 B T M + 4 B T^2 H K L)" : "2 B T M + attention";
+    add("model FLOPs, full attention", times, "", passes * (forward + full), r_.model.full,
+        "FLOPs");
+    add("model FLOPs, causal attention", "the same with what the mask leaves", "",
+        passes * (forward + causal), r_.model.causal, "FLOPs");
+    if (r_.options.train)
+      add("rule of thumb", "6 N B T", fmt::format("6 x {} x {}", r_.parameters.total(), tokens),
+          6 * d(r_.parameters.total()) * d(b * t), r_.model.causal, "FLOPs");
+  }
+
+  void memory() {
+    const double count = d(r_.parameters.total());
+    const std::string total = n(r_.parameters.total());
+    add("weights", fmt::format("{} N", element()), fmt::format("{} x {}", element(), total),
+        element() * count, r_.weights, "bytes");
+    if (!r_.options.train) return;
+    add("gradients", fmt::format("{} N", element()), fmt::format("{} x {}", element(), total),
+        element() * count, r_.gradients, "bytes");
+    add("AdamW's m and v", fmt::format("{} N", 2 * element()),
+        fmt::format("{} x {}", 2 * element(), total), 2 * element() * count, r_.optimizer, "bytes");
+    add("all three (L81)", fmt::format("{} N", 4 * element()),
+        fmt::format("{} x {}", 4 * element(), total), 4 * element() * count,
+        r_.weights + r_.gradients + r_.optimizer, "bytes");
+  }
+
+  // L91 to L95: intensities in FLOPs an element, as the lecture's O() hide constants.
+  void decoding() {
+    const int64_t kv = c_.kv_heads * c_.head_dim;
+    const double per_token = 2 * d(c_.layers) * d(kv) * element();
+    add("KV cache of a token", "2 L G K bytes an element",
+        fmt::format("2 x {} x {} x {} x {}", c_.layers, c_.kv_heads, c_.head_dim, element()),
+        per_token, r_.kv_cache_per_token, "bytes");
+    const double b = d(r_.options.batch), t = d(r_.options.seq), dm = d(c_.d_model);
+    const double g = d(c_.kv_heads) * d(c_.head_dim);  // width of the keys of a token
+    if (!r_.options.decode)
+      add("attention, prefill (L91)", "1 / (1/K + 1/(B T))",
+          fmt::format("1 / (1/{} + 1/({} x {}))", c_.head_dim, b, t),
+          1 / (1 / d(c_.head_dim) + 1 / (b * t)), NAN, "FLOPs/element");
+    add("attention, decoding (L92 to L95)", "1 / (T G K / D^2 + 1/B)",
+        fmt::format("1 / ({} x {} / {}^2 + 1/{})", t, g, dm, b), 1 / (t * g / (dm * dm) + 1 / b),
+        NAN, "FLOPs/element");
+    add("intensity of this pass", "FLOPs counted / bytes counted",
+        fmt::format("{:.5g} / {:.5g}", r_.cost.flops, r_.cost.bytes_read + r_.cost.bytes_written),
+        r_.intensity(), NAN, "FLOPs/byte");
+  }
+
+  const Report& r_;
+  const ModelConfig& c_;
+  std::vector<Formula> lines_;
+};
+
+}  // namespace
+
+std::vector<Formula> algebra(const Report& report) { return Algebra(report).lines(); }
+
+}  // namespace tally
