@@ -1,14 +1,15 @@
 // One training step in its modes, interleaved in one run: eager (every tensor asks the pool),
 // planned (one arena), replayed (recorded calls alone). Compares the losses bit for bit, then
-// prints time, memory, page faults and allocations.
+// prints time, memory, page faults and allocations. Ratios are of CPU time, which other programs on
+// the machine disturb less than wall time.
 // usage: replay MODEL [--batch N] [--recompute LAYERS] [--rounds N] [--threads N]
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 #include <map>
 #include <string>
@@ -20,8 +21,8 @@
 #include "core/parallel.h"
 #include "models/build.h"
 #include "models/recompute.h"
-#include "models/target.h"
 #include "models/training_step.h"
+#include "models/zoo.h"
 #include "optim/adamw.h"
 
 namespace tally {
@@ -30,6 +31,12 @@ namespace {
 constexpr std::array<const char*, 3> kNames = {"eager", "planned", "replayed"};
 
 HostBackend& host() { return dynamic_cast<HostBackend&>(backend(kCPU)); }
+
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 int64_t page_faults() {
   rusage usage{};
@@ -62,10 +69,9 @@ class Side {
   void timed() {
     const int64_t faults = page_faults();
     host().reset_peak();
-    const auto start = std::chrono::steady_clock::now();
+    const double start = cpu_seconds();
     losses_.push_back(step());
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
+    seconds.push_back(cpu_seconds() - start);
     fewest_faults = std::min(fewest_faults, page_faults() - faults);
     allocations = host().memory().allocations;
   }
@@ -111,7 +117,8 @@ void report(std::vector<std::unique_ptr<Side>>& sides) {
       "{} calls recorded\n",
       1e-6 * double(plan.live_peak), 1e-6 * double(plan.arena_bytes), plan.blocks.size(),
       sides[2]->training_step().recorded_calls());
-  std::cout << "| mode | step, median | speed against eager, median (spread) | memory of a step | "
+  std::cout << "| mode | CPU time of a step, median | speed against eager, median (spread) | "
+               "memory of a step | "
                "allocations | page faults |\n| --- | --- | --- | --- | --- | --- |\n";
   for (size_t k = 0; k < sides.size(); ++k) {
     std::vector<double> ratios;
@@ -136,7 +143,8 @@ void compare(const std::vector<std::string>& arguments) {
   }
   register_all();
   if (!options["--threads"].empty()) set_num_threads(std::stoi(options["--threads"]));
-  RunConfig config = resolve_target(arguments[0]).config;
+  RunConfig config = find_preset(arguments[0]).config;
+  config.resolve_and_check(arguments[0]);
   if (!options["--batch"].empty()) config.train.batch = std::stoll(options["--batch"]);
   config.train.recompute = options["--recompute"];
   std::vector<std::unique_ptr<Side>> sides;

@@ -62,6 +62,13 @@ Json rows_json(const std::vector<LedgerTotal>& rows) {
   return list;
 }
 
+double recomputed_flops(const Report& r) {
+  for (const LedgerTotal& t : r.by_phase) {
+    if (t.key == "recompute") return t.cost.flops;
+  }
+  return 0;
+}
+
 Json report_json(const Report& r, const std::string& by) {
   const ParameterCount& p = r.parameters;
   return {{"model", r.config.name},
@@ -77,6 +84,7 @@ Json report_json(const Report& r, const std::string& by) {
             {"norms", p.norms},
             {"head", p.head}}},
           {"flops", r.cost.flops},
+          {"recomputed_flops", recomputed_flops(r)},
           {"model_flops", r.model.full},
           {"model_flops_causal", r.model.causal},
           {"bytes_read", r.cost.bytes_read},
@@ -144,6 +152,9 @@ void print_text(const Report& r, const std::string& by) {
           {"peak memory", bytes_text(r.peak)},
           {"KV cache a token", bytes_text(r.kv_cache_per_token)},
           {"KV cache in all", bytes_text(r.kv_cache)}};
+  if (const double again = recomputed_flops(r); again > 0) {
+    rows.insert(rows.begin() + 4, {"  of which computed again", fmt::format("{:.5g}", again)});
+  }
   std::fputs((table_text(rows) + "\n").c_str(), stdout);
   if (r.options.train)
     std::fputs((optimizer_ledger(static_cast<double>(p.total())) + "\n").c_str(), stdout);
@@ -197,13 +208,6 @@ double training_days(const Report& r, const AccountOptions& o) {
   check(o.train, "--train-tokens: asks for a training; add --train");
   return r.model.causal / static_cast<double>(r.tokens) * o.train_tokens /
          (o.flops_per_s * o.mfu * static_cast<double>(o.devices)) / 86400;
-}
-
-double recomputed_flops(const Report& r) {
-  for (const LedgerTotal& t : r.by_phase) {
-    if (t.key == "recompute") return t.cost.flops;
-  }
-  return 0;
 }
 
 Json choice_json(const Report& r, double memory) {

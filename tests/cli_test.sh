@@ -84,5 +84,41 @@ else
 fi
 [ ! -f full/latest ] || { echo "a checkpoint was named that was never whole"; failed=$((failed + 1)); }
 
+# A run that goes on: what it has already may not be given again otherwise, a refusal leaves it as it
+# was, and it works without evaluations, checkpoints and a report.
+quietly() { timeout 60 "$tally" "$@" > out 2> err < /dev/null; }
+if quietly train llama-smoke --data some.txt --out go --steps 12 --quiet --val-fraction 0 \
+  --set train.eval_every=0 --set train.checkpoint_every=0 --set train.sample_every=5 &&
+  [ "$(wc -l < go/samples.jsonl)" -eq 2 ]; then
+  passed=$((passed + 1))
+else
+  echo "no evaluations, no checkpoints, samples: $(tail -1 err)"; failed=$((failed + 1))
+fi
+before=$(cat go/config.json)
+expect 1 'another model configuration' train --resume go --set model.layers=3 --steps 14
+expect 1 'warmup = 10 must not exceed steps = 5' train --resume go --steps 5
+expect 1 'has 12 steps already' train --resume go --steps 11
+expect 1 'began with seed 1' train --resume go --seed 7
+expect 1 'leave --out elsewhere away' train --resume go --out elsewhere
+expect 1 'has its own tokenizer' train --resume go --tokenizer x
+printf '%s\n\nx\n' "$(head -c 3000 some.txt | tr '\n' ' ')" > parts.txt
+expect 1 'the held-out part has' train llama-smoke --data parts.txt --val-fraction 0.5 --out run
+expect 1 'meta computes nothing' train llama-smoke --data some.txt --out run --device meta
+expect 1 'name the run directory' train llama-smoke --data some.txt
+rm -f go/report.html; mkdir go/report.html
+if [ "$before" = "$(cat go/config.json)" ] && quietly train --resume go --steps 14 --quiet &&
+  grep -q 'note: no report' err; then
+  passed=$((passed + 1))
+else
+  echo "going on after refusals and without a report: $(tail -1 err)"; failed=$((failed + 1))
+fi
+# Two at once: the second is refused and spoils nothing.
+"$tally" train llama-smoke --data some.txt --out both --steps 400 --quiet --val-fraction 0 > /dev/null 2>&1 &
+while [ ! -f both/latest ]; do sleep 0.05; done
+expect 1 'another training writes into this run' train --resume both --steps 500
+kill -INT $! 2>/dev/null || true
+wait $! || true
+rm -rf both
+
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
