@@ -52,8 +52,8 @@ inline Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind functio
                    double parameter = 1) {
   return apply<ops::Gate>({function, parameter}, a, b);
 }
-/// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.   x (..., D)   weight, bias (D)
-/// or undefined `unit_offset`: times 1 + weight.
+/// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
+///   x (..., D)   weight, bias (D) or undefined   `unit_offset`: times 1 + weight
 inline Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                          double eps = 1e-5, bool unit_offset = false) {
   return apply<ops::LayerNorm>({eps, unit_offset}, x, weight, bias);
@@ -75,15 +75,15 @@ inline std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, co
                                                              const ops::LossOptions& options = {}) {
   return apply<ops::LinearCrossEntropy>(options, h, weight, targets);
 }
-/// x / sqrt(mean(x^2) + eps) * weight over the last axis.   x (..., D)   weight (D) or undefined
-/// `unit_offset`: times 1 + weight. `round_before_weight`: LLaMA's rounding in bf16.
+/// x / sqrt(mean(x^2) + eps) * weight over the last axis.
+///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
+///   `round_before_weight`: LLaMA's rounding in bf16
 inline Tensor rms_norm(const Tensor& x, const Tensor& weight = {}, double eps = 1e-6,
                        bool unit_offset = false, bool round_before_weight = false) {
   return apply<ops::RMSNorm>({eps, unit_offset, round_before_weight}, x, weight);
 }
-/// Rotary embedding of queries or keys.   x (B,T,H,K) any strides   table (P,R) from
-/// rope_table(...) Token t is at position offset + t, or at positions (B,T) where given. Error past
-/// the table's end.
+/// Rotary embedding of queries or keys.   x (B,T,H,K) any strides   table (P,R) of rope_table(...)
+/// Token t is at position offset + t, or at positions (B,T) where given. Error past the table.
 inline Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& options = {},
                    const Tensor& positions = {}) {
   return apply<ops::Rope>(options, x, table, positions);

@@ -10,10 +10,6 @@
 #include "backends/cpu/features.h"
 #include "backends/cpu/gemm.h"
 #include "core/parallel.h"
-#include "data/tokenizer_io.h"
-#include "models/build.h"
-#include "models/checkpoint.h"
-#include "models/run_directory.h"
 
 namespace tally::cli {
 namespace {
@@ -28,28 +24,6 @@ extern "C" void on_interrupt(int signal) {
   }
 }
 
-void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
-  for (auto& [name, t] : model.named_parameters()) {
-    const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
-      std::vector<Stored> values(static_cast<size_t>(p.numel()));
-      checkpoint.read(n, std::span<Stored>(values));
-      if constexpr (std::is_same_v<Stored, T>) {
-        backend(p.device()).copy_from_host(p.data(), values.data(), p.nbytes());
-      } else {
-        const std::vector<T> narrow(values.begin(), values.end());
-        backend(p.device()).copy_from_host(p.data(), narrow.data(), p.nbytes());
-      }
-      p.storage().note_write("load");
-    };
-    if (t.dtype() == DType::f64)
-      fill(double{}, double{});
-    else if (t.dtype() == DType::f32)
-      fill(float{}, float{});
-    else
-      fill(float{}, bf16{});
-  }
-}
-
 }  // namespace
 
 DType dtype_of_options(const Common& options) {
@@ -60,24 +34,6 @@ DType dtype_of_options(const Common& options) {
 }
 
 Device device_of_options(const Common& options) { return parse_device(options.device); }
-
-LoadedModel load_model(const std::string& name, DType dtype, Device device) {
-  Target target = resolve_target(name);
-  check(target.kind == TargetKind::run || target.kind == TargetKind::hugging_face, name,
-        ": has no weights; name a run directory (tally train) or a Hugging Face directory");
-  LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
-  if (target.kind == TargetKind::run) {
-    const std::string latest = RunDirectory::open(target.folder).latest();
-    check(!latest.empty(), target.folder, ": has no checkpoint yet");
-    read_weights(*loaded.model,
-                 Checkpoint::own(target.config.model, latest + "/model.safetensors"));
-  } else {
-    read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
-  }
-  return loaded;
-}
-
-Tokenizer load_model_tokenizer(const LoadedModel& loaded) { return load_tokenizer(loaded.folder); }
 
 void print_json(const Json& json) {
   const std::string text = json.dump(2) + "\n";

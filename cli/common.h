@@ -6,26 +6,16 @@
 #include <string>
 
 #include "cli/verbs.h"
+#include "core/device.h"
+#include "core/dtype.h"
 #include "data/json.h"
-#include "data/tokenizer.h"
 #include "models/target.h"
-#include "nn/decoder.h"
 
 namespace tally::cli {
 
 /// The element type and device that the options name. Error for one that cannot compute.
 DType dtype_of_options(const Common& options);
 Device device_of_options(const Common& options);
-
-/// A trained model ready to use, from a run directory or a Hugging Face directory.
-struct LoadedModel {
-  RunConfig config;
-  std::unique_ptr<nn::Decoder> model;
-  std::string folder;
-};
-LoadedModel load_model(const std::string& name, DType dtype, Device device);
-/// The tokenizer that lies in the model's folder. Error when there is none.
-Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 
 /// Prints JSON on stdout, whole.
 void print_json(const Json& json);

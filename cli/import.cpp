@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/common.h"
+#include "cli/loaded_model.h"
 #include "data/file.h"
 #include "models/checkpoint.h"
 #include "models/config_json.h"

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "cli/common.h"
+#include "cli/loaded_model.h"
 #include "data/text_data.h"
 #include "models/generate.h"
 #include "models/trainer.h"

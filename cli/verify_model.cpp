@@ -6,6 +6,7 @@
 
 #include "autograd/functional.h"
 #include "cli/common.h"
+#include "cli/loaded_model.h"
 #include "models/checkpoint.h"
 #include "models/safetensor_file.h"
 

@@ -14,11 +14,9 @@ inline std::string to_text(Kind k) {
 
 /// What a call does, as a function of shapes, types and attributes alone.
 ///   flops: + - * / sqrt exp log tanh sin cos erf pow are one each; comparisons, negation,
-///   conversion
-///     and integer work none: what the reference loops execute.
+///     conversion and integer work none: what the reference loops execute.
 ///   bytes: each input element read once and each output element written once, in its storage type;
-///   a
-///     gather is charged per index.
+///     a gather is charged per index.
 struct Cost {
   double flops = 0, bytes_read = 0, bytes_written = 0;
   bool operator==(const Cost&) const = default;

@@ -107,9 +107,8 @@ struct Into {
 /// An op is a struct with
 ///   name                                             for messages and the ledger
 ///   Attrs, Saved                                     its scalars; what its backward needs
-///   forward(inputs..., attrs, saved)                 Tensor or std::array of them; saved may be
-///   null backward(dy..., std::move(saved), into)          std::array with a gradient for each
-///   input
+///   forward(inputs..., attrs, saved)                 Tensor or std::array; saved may be null
+///   backward(dy..., std::move(saved), into)          std::array, a gradient for each input
 /// and, unless it is made of other ops, the calls Forward and Backward. See core/ops/README.md.
 template <class O, class... Ts>
 concept HasForward = requires(const Ts&... in, const typename O::Attrs& a, typename O::Saved* s) {

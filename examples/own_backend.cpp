@@ -41,10 +41,11 @@ int main() {
     ++failures;
     std::printf("%s '%s': %s\n", r.op.c_str(), r.sample.c_str(), r.note.c_str());
   }
-  std::printf("%lld samples on the backend `mine`: %lld differ from the reference; its add ran %lld "
-              "times\n",
-              static_cast<long long>(samples), static_cast<long long>(failures),
-              static_cast<long long>(kernel_runs));
+  std::printf(
+      "%lld samples on the backend `mine`: %lld differ from the reference; its add ran %lld "
+      "times\n",
+      static_cast<long long>(samples), static_cast<long long>(failures),
+      static_cast<long long>(kernel_runs));
 
   Ledger ledger;
   const Tensor x = full({2, 4}, 1, DType::f32, mine);

@@ -47,7 +47,8 @@ int main() {
     Tape tape;
     tape.backward(apply<mine::Softsign>({}, x), full({2, 3}, 1, DType::f32, kCPU));
   }
-  std::printf("\nledger of a pass on cpu, which has no kernel for it:\n%s", ledger.text(true).c_str());
+  std::printf("\nledger of a pass on cpu, which has no kernel for it:\n%s",
+              ledger.text(true).c_str());
   const double slope = x.grad().host<float>()[0];
   std::printf("slope at -3: %.6f\n", slope);
   good &= slope == 1.0 / 16;

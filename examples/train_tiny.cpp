@@ -41,8 +41,7 @@ class Guess : public nn::Module {
     requires_grad();
   }
   Tensor features(const Tensor& ids) const {
-    return activation(hidden.forward(norm.forward(table.forward(ids))),
-                      ops::ActivationKind::silu);
+    return activation(hidden.forward(norm.forward(table.forward(ids))), ops::ActivationKind::silu);
   }
   Tensor loss(const Tensor& ids, const Tensor& targets) const {
     return linear_cross_entropy(features(ids), head.weight, targets);

@@ -57,8 +57,8 @@ struct SquareSum {
 //
 //   norm = s sqrt(sum),   factor = s min(1, max_norm / (norm + 1e-6))
 //
-//   sum, norm (1) in f64    factor (1)    s: what the gradients are still to be multiplied by, e.g.
-//   one over the number of tokens    max_norm: infinity for no clipping
+//   sum, norm (1) in f64    factor (1)    max_norm: infinity for no clipping
+//   s: what the gradients are still to be multiplied by, e.g. one over the number of tokens
 //
 // All on the device: on meta the calls are listed although no number exists. A sum that is not
 // finite gives a norm that is not: the training loop looks at it and refuses the step.

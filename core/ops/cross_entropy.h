@@ -7,9 +7,8 @@ namespace tally::ops {
 // Smoothing: Szegedy et al. 2015, arXiv:1512.00567, sec. 7; z-loss: Chowdhery et al. 2022 (PaLM),
 // arXiv:2204.02311, sec. 5; cap: Gemma 2, arXiv:2408.00118. The row's formulas: loss_row.h.
 //
-//   forward    loss = sum over rows that count of loss_n, divided for the mean by their number or
-//   by
-//              `normalizer`; with `none` the rows' own losses, 0 for ignored ones
+//   forward    loss = sum over rows that count of loss_n, divided for the mean by their number
+//              or by `normalizer`; with `none` the rows' own losses, 0 for ignored ones
 //   backward   dx[n,j] = dy / divisor * d loss_n / d x[n,j];  exactly 0 for ignored rows
 //
 //   x, dx (..., V)   targets (...) i64   loss, dy: one number, or (...) for `none`, in the type

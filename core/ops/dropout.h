@@ -27,8 +27,9 @@ class DropoutMask {
 
 // Dropout, alone or with the residual it is added to. Srivastava et al. 2014, JMLR 15, 1929-1958.
 //
-//   forward    y[i]  = (residual[i] +) x[i] k[i] / (1 - p),   k[i] = 1 with probability 1 - p, else
-//   0 backward   dx[i] = dy[i] k[i] / (1 - p),   dresidual = dy
+//   forward    y[i]  = (residual[i] +) x[i] k[i] / (1 - p)
+//              k[i]  = 1 with probability 1 - p, else 0
+//   backward   dx[i] = dy[i] k[i] / (1 - p),   dresidual = dy
 //
 //   x, residual, y and gradients (...), equal shapes    saved: nothing; the mask is drawn again
 //

@@ -29,8 +29,8 @@ inline void check_ids(const char* op, const Tensor& ids, int64_t limit) {
 //   forward    y[n,d]  = s w[ids[n],d]
 //   backward   dw[v,d] = s sum over n with ids[n] = v of dy[n,d], in the order of n
 //
-//   ids (...)    w, dw (V, D)    y, dy (..., D)    saved: ids    s: a constant, sqrt(D) in some
-//   models
+//   ids (...)    w, dw (V, D)    y, dy (..., D)    saved: ids
+//   s: a constant, sqrt(D) in some models
 //
 // The gradient is dense. An id that comes often has its sum in the accumulator and is rounded once:
 // added up in bfloat16 it would stop growing at 256. `padding_id` (none: -1) is a row that gets no

@@ -14,9 +14,9 @@ namespace tally::ops {
 // the gradients. Lecture claims L62, L71, L74. Blocks: Hsu et al. 2024 (Liger), arXiv:2410.10989,
 // sec. 3.2.
 //
-//   forward    x[n,v] = sum_d h[n,d] w[v,d], loss = as cross_entropy (mean or sum)
-//              e[n,v] = d loss / d x[n,v],  gh[n,d] = sum_v e[n,v] w[v,d],  gw[v,d] = sum_n e[n,v]
-//              h[n,d]
+//   forward    x[n,v]  = sum_d h[n,d] w[v,d],  loss as cross_entropy's (mean or sum)
+//              e[n,v]  = d loss / d x[n,v]
+//              gh[n,d] = sum_v e[n,v] w[v,d],  gw[v,d] = sum_n e[n,v] h[n,d]
 //   backward   dh = dy gh,  dw = dy gw
 //
 //   h, dh (..., D)   w, dw (V,D)   targets (...) i64   loss, dy: one number   stats (4): LossStats

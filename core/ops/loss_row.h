@@ -57,9 +57,9 @@ inline void check_targets(const char* op, const Tensor& targets, const Shape& ro
 }
 
 /// The loss of one row of n logits x, and its gradient:
-///   log Z = log sum_j exp(x_j),  nll = log Z - x_y            (the maximum is taken out before
-///   exp) loss  = (1-e) nll + e (log Z - mean_j x_j) + alpha log^2 Z d loss / d x_j = (1 + 2 alpha
-///   log Z) p_j - (1-e) [j = y] - e/n,   p_j = exp(x_j - log Z)
+///   log Z        = log sum_j exp(x_j), the maximum taken out before exp;   nll = log Z - x_y
+///   loss         = (1-e) nll + e (log Z - mean_j x_j) + alpha log^2 Z
+///   d loss/d x_j = (1 + 2 alpha log Z) p_j - (1-e) [j = y] - e/n,   p_j = exp(x_j - log Z)
 /// where x is capped first if there is a cap, whose slope 1 - tanh^2 then multiplies the gradient.
 struct LossRow {
   int64_t ignored = -100;

@@ -12,8 +12,9 @@ inline constexpr int64_t kNormPieces = 16;
 
 // RMSNorm. Zhang & Sennrich 2019, arXiv:1910.07467, eq. 4. Lecture claims L12-L17.
 //
-//   forward    y[i,d]  = n[i,d] w[d],   n[i,d] = x[i,d] r[i],   r[i] = 1 / sqrt(mean_d(x[i,d]^2) +
-//   eps) backward   with g = dy w:
+//   forward    y[i,d]  = n[i,d] w[d],   n[i,d] = x[i,d] r[i]
+//              r[i]    = 1 / sqrt(mean_d(x[i,d]^2) + eps)
+//   backward   with g = dy w:
 //              dx[i,d] = r[i] (g[i,d] - n[i,d] mean_k(g[i,k] n[i,k]))
 //              dw[d]   = sum_i dy[i,d] n[i,d]
 //

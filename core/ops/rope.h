@@ -17,9 +17,8 @@ enum class RotaryPairs : uint8_t {
 //              dx0 = dy0 cos + dy1 sin,   dx1 = dy1 cos - dy0 sin
 //
 //   x, y, dx, dy (B,T,H,K), any strides; elements R .. K-1 pass unchanged
-//   table (P,R): row p is cos(p f_0) .. cos(p f_R/2-1), sin(p f_0) .. sin(p f_R/2-1), made in
-//   double
-//     by rope_table(...), in the type that x accumulates in
+//   table (P,R): row p is cos(p f_0) .. cos(p f_R/2-1), sin(p f_0) .. sin(p f_R/2-1), made
+//     in double by rope_table(...), in the type that x accumulates in
 //   positions (B,T) or absent: then token t is at position offset + t (offset: keys in the cache)
 //   saved: table, positions
 struct Rope {

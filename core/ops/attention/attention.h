@@ -12,9 +12,9 @@ namespace tally::ops {
 //   score[t,j] = cap(scale q[t].k[j])         for the keys j that t sees, causal, window and mask
 //   p = softmax over j,   y[t] = sum_j p[t,j] v[j]       backward: see backward.h
 //
-//   q, dq (B,T,H,K)   k, dk (B,S,G,K)   v, dv (B,S,G,M)   y, dy (B,T,H,M): any strides, H a
-//   multiple of G mask (u8, 1 = sees) broadcasts to (B,H,T,S), or absent      saved: q, k, v, mask,
-//   y, l (B,H,T)
+//   q, dq (B,T,H,K)   k, dk (B,S,G,K)   v, dv (B,S,G,M)   y, dy (B,T,H,M): any strides
+//   H a multiple of G    mask (u8, 1 = sees) broadcasts to (B,H,T,S), or absent
+//   saved: q, k, v, mask, y, l (B,H,T)
 struct Attention {
   static constexpr const char* name = "attention";
   using Attrs = AttentionOptions;

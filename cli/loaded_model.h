@@ -1,0 +1,21 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "data/tokenizer.h"
+#include "models/target.h"
+#include "nn/decoder.h"
+
+namespace tally::cli {
+
+/// A trained model ready to use, from a run directory or a Hugging Face directory.
+struct LoadedModel {
+  RunConfig config;
+  std::unique_ptr<nn::Decoder> model;
+  std::string folder;
+};
+LoadedModel load_model(const std::string& name, DType dtype, Device device);
+/// The tokenizer that lies in the model's folder. Error when there is none.
+Tokenizer load_model_tokenizer(const LoadedModel& loaded);
+
+}  // namespace tally::cli
