@@ -27,7 +27,10 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device);
 /// The tokenizer that lies in the model's folder. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 
-/// Prints JSON on stdout, whole.
+/// Makes a folder and those above it. Error, with the reason, where that cannot be.
+void make_folder(const std::string& path);
+
+/// Prints JSON on stdout, whole; bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
 
 /// One line that renews itself on a terminal; elsewhere a plain line every few seconds.
