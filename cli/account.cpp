@@ -33,7 +33,7 @@ double parse_bytes(const std::string& text) {
                                                {"MiB", 1048576.0},
                                                {"GiB", 1073741824.0},
                                                {"TiB", 1099511627776.0}};
-  check(used > 0 && units.contains(unit) && value > 0,
+  check(used > 0 && units.contains(unit) && value > 0 && std::isfinite(value * units.at(unit)),
         "--fit: a size such as 80GB or 24GiB is needed; got '", text, "'");
   return value * units.at(unit);
 }

@@ -109,7 +109,10 @@ std::string draw_axes(const Axis& ax, const Axis& ay, const Scale& x, const Scal
   }
   for (double v : scale_ticks(x, 6)) {
     out += line(x.at(v), y.from, x.at(v), y.to, "grid");
-    out += text_at(x.at(v), y.from + 16, "middle", tick_text(v));
+    const std::string text = tick_text(v);
+    const double half = 3.6 * static_cast<double>(text.size());  // of its width, about
+    const double at = std::min(x.at(v), kWidth - half);          // inside the picture
+    out += text_at(at, y.from + 16, "middle", text);
   }
   out += line(x.from, y.from, x.to, y.from, "axis") + line(x.from, y.from, x.from, y.to, "axis");
   out += text_at((x.from + x.to) / 2, y.from + 34, "middle", ax.label);
@@ -119,26 +122,39 @@ std::string draw_axes(const Axis& ax, const Axis& ay, const Scale& x, const Scal
   return out;
 }
 
-std::string draw_series(const Series& s, size_t number, const Scale& x, const Scale& y) {
+std::string dot(double x, double y, double radius, const char* fill) {
+  return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", x, y, radius,
+                     fill);
+}
+
+// A line through points side by side; one alone, which no line would show, is a dot.
+std::string draw_stretch(const std::vector<std::pair<double, double>>& points, const Series& s,
+                         size_t number) {
   std::string out, path;
-  bool open = false;
-  for (const auto& [px, py] : thinned(s)) {
-    if (!x.shows(px) || !y.shows(py)) {
-      open = false;
-      continue;
-    }
-    const double cx = x.at(px), cy = std::clamp(y.at(py), y.to, y.from);
-    if (s.dots)
-      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n", cx, cy,
-                         color(number));
+  for (const auto& [x, y] : points) {
+    if (s.dots || points.size() == 1)
+      out += dot(x, y, 3.5, color(number));
     else
-      path += fmt::format("{}{:.1f} {:.1f}", open ? "L" : "M", cx, cy);
-    open = true;
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
   }
   if (!path.empty())
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n",
                        path, color(number), s.dashed ? " stroke-dasharray=\"5 4\"" : "");
   return out;
+}
+
+std::string draw_series(const Series& s, size_t number, const Scale& x, const Scale& y) {
+  std::string out;
+  std::vector<std::pair<double, double>> stretch;
+  for (const auto& [px, py] : thinned(s)) {
+    if (x.shows(px) && y.shows(py)) {
+      stretch.push_back({x.at(px), std::clamp(y.at(py), y.to, y.from)});
+      continue;
+    }
+    out += draw_stretch(stretch, s, number);
+    stretch.clear();
+  }
+  return out + draw_stretch(stretch, s, number);
 }
 
 // Names beside little strokes, in lines above the picture; returns the height they take.
@@ -175,7 +191,7 @@ std::string draw_marks(const std::vector<Mark>& marks, const Scale& x, const Sca
   for (const Mark& m : marks) {
     if (!x.holds(m.x) || !y.holds(m.y)) continue;
     const double cx = x.at(m.x), cy = y.at(m.y);
-    out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#222\"/>\n", cx, cy);
+    out += dot(cx, cy, 3, "#222");
     taken.push_back({cx - 3, cy - 3, cx + 3, cy + 3});
   }
   for (const Mark& m : marks) {

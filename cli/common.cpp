@@ -35,8 +35,16 @@ DType dtype_of_options(const Common& options) {
 
 Device device_of_options(const Common& options) { return parse_device(options.device); }
 
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  check(!error && std::filesystem::is_directory(path, error), path,
+        ": cannot make this folder: ", error ? error.message() : "a file is in its place");
+}
+
 void print_json(const Json& json) {
-  const std::string text = json.dump(2) + "\n";
+  // A prompt or a file's name may hold bytes that are not UTF-8; JSON cannot.
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

@@ -17,7 +17,10 @@ namespace tally::cli {
 DType dtype_of_options(const Common& options);
 Device device_of_options(const Common& options);
 
-/// Prints JSON on stdout, whole.
+/// Makes a folder and those above it. Error, with the reason, where that cannot be.
+void make_folder(const std::string& path);
+
+/// Prints JSON on stdout, whole; bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
 
 /// One line that renews itself on a terminal; elsewhere a plain line every few seconds.

@@ -21,7 +21,10 @@ Json rows_json(const std::vector<std::vector<std::string>>& rows) {
 
 int report(const ReportVerbOptions& o) {
   write_report(o.run);
-  if (!o.quiet) std::printf("%s/report.html\n", o.run.c_str());
+  if (o.json)
+    print_json(Json{{"page", o.run + "/report.html"}});
+  else if (!o.quiet)
+    std::printf("%s/report.html\n", o.run.c_str());
   return 0;
 }
 

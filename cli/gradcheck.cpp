@@ -53,15 +53,24 @@ void add_sample(Row& row, const Sample& s) {
   add_gradient(row, prove_by_differences(s));
 }
 
+// The samples of an op need not stand together: all of them count in its one row.
+Row& row_of(std::vector<Row>& rows, const std::string& name) {
+  for (Row& row : rows) {
+    if (row.name == name) return row;
+  }
+  rows.emplace_back().name = name;
+  return rows.back();
+}
+
 std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Sample>& samples,
                                ProgressLine& line) {
   std::vector<Row> rows;
   for (const Sample& s : samples) {
     if (o.what != "all" && s.op != o.what) continue;
-    if (rows.empty() || rows.back().name != s.op) rows.emplace_back().name = s.op;
-    if (o.cases > 0 && rows.back().samples >= o.cases) continue;
+    Row& row = row_of(rows, s.op);
+    if (o.cases > 0 && row.samples >= o.cases) continue;
     line.show("checking " + s.op + " '" + s.name + "'");
-    add_sample(rows.back(), s);
+    add_sample(row, s);
   }
   return rows;
 }

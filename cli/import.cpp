@@ -42,7 +42,11 @@ int import(const ImportOptions& o) {
   if (o.inspect && !fs::is_directory(o.path)) return inspect(o);
   const Checkpoint checkpoint = Checkpoint::hugging_face(o.path);
   if (o.inspect) {
-    std::printf("%s: %s\n", o.path.c_str(), to_json_text({checkpoint.config(), {}}).c_str());
+    const std::string config = to_json_text({checkpoint.config(), {}});
+    if (o.json)
+      print_json({{"path", o.path}, {"config", parse_json(config, o.path)}});
+    else
+      std::printf("%s: %s\n", o.path.c_str(), config.c_str());
     return 0;
   }
   check(!o.out.empty(),
@@ -57,8 +61,12 @@ int import(const ImportOptions& o) {
   }
   run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
            loaded.model->named_parameters(), {});
-  std::printf("%s: %lld parameters as a run directory\n", o.out.c_str(),
-              static_cast<long long>(loaded.model->parameter_count()));
+  const int64_t parameters = loaded.model->parameter_count();
+  if (o.json)
+    print_json({{"run", o.out}, {"parameters", parameters}});
+  else
+    std::printf("%s: %lld parameters as a run directory\n", o.out.c_str(),
+                static_cast<long long>(parameters));
   return 0;
 }
 

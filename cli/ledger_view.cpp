@@ -31,10 +31,14 @@ std::string percent(double part, double whole) {
 
 // What an op reaches of what its intensity allows.
 double roof_share(const LedgerTotal& t, const Ceilings& c) {
-  if (t.seconds <= 0) return 0;
   const double flops = t.cost.flops / t.seconds, bytes = bytes_of(t.cost) / t.seconds;
   if (t.cost.flops > 0 && intensity(t) > 0) return flops / c.roof(intensity(t));
   return c.memory() > 0 ? bytes / c.memory() : 0;
+}
+
+// As a figure, or "-" for calls so short that the clock's own error would be most of it.
+std::string roof_text(const LedgerTotal& t, const Ceilings& c) {
+  return t.seconds < 10e-6 ? "-" : fmt::format("{:.0f}%", 100 * roof_share(t, c));
 }
 
 struct ClassTotals {
@@ -100,13 +104,13 @@ Rows rate_rows(const std::vector<LedgerTotal>& totals, const std::string& by,
       {by, "calls", "ms", "time", "GFLOP", "FLOPs", "MB", "GFLOP/s", "GB/s", "FLOP/B", "of roof"}};
   const auto row = [&](const LedgerTotal& t) {
     const double s = t.seconds > 0 ? t.seconds : INFINITY;
-    rows.push_back(
-        {t.key, to_text(t.calls), fmt::format("{:.3f}", 1e3 * t.seconds),
-         percent(t.seconds, all.seconds), fmt::format("{:.4g}", t.cost.flops / 1e9),
-         percent(t.cost.flops, all.cost.flops), fmt::format("{:.4g}", bytes_of(t.cost) / 1e6),
-         fmt::format("{:.3g}", t.cost.flops / s / 1e9),
-         fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9), fmt::format("{:.3g}", intensity(t)),
-         fmt::format("{:.0f}%", 100 * roof_share(t, ceilings))});
+    rows.push_back({t.key, to_text(t.calls), fmt::format("{:.3f}", 1e3 * t.seconds),
+                    percent(t.seconds, all.seconds), fmt::format("{:.4g}", t.cost.flops / 1e9),
+                    percent(t.cost.flops, all.cost.flops),
+                    fmt::format("{:.4g}", bytes_of(t.cost) / 1e6),
+                    fmt::format("{:.3g}", t.cost.flops / s / 1e9),
+                    fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9),
+                    fmt::format("{:.3g}", intensity(t)), roof_text(t, ceilings)});
   };
   for (const LedgerTotal& t : totals) row(t);
   row(all);
@@ -168,8 +172,7 @@ Rows roofline_rows(const std::vector<LedgerTotal>& by_op, const Ceilings& c) {
     const double s = t.seconds > 0 ? t.seconds : INFINITY;
     rows.push_back({to_text(number), t.key, fmt::format("{:.3g}", intensity(t)),
                     fmt::format("{:.3g}", t.cost.flops / s / 1e9),
-                    fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9),
-                    fmt::format("{:.0f}%", 100 * roof_share(t, c))});
+                    fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9), roof_text(t, c)});
   }
   return rows;
 }

@@ -19,7 +19,8 @@ std::vector<LedgerTotal> sorted_totals(std::span<const Entry> calls, const std::
 
 /// A row for each total: calls, time and its share, FLOPs, bytes, rates, intensity and the share of
 /// the roof: of the operations a second that its intensity allows, or of the bytes where it does
-/// none.
+/// none. More than 100 % means that the data came from a cache; "-" stands for calls that took
+/// under ten microseconds in all.
 Rows rate_rows(const std::vector<LedgerTotal>& totals, const std::string& by,
                const Ceilings& ceilings);
 

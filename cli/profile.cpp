@@ -1,15 +1,16 @@
 #include "models/profile.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/common.h"
 #include "cli/ledger_view.h"
 #include "cli/page.h"
 #include "data/file.h"
 #include "models/config_json.h"
+#include "models/report.h"
 
 namespace tally::cli {
 namespace {
@@ -68,6 +69,21 @@ void print_profile(const Profile& p, const Ceilings& c, const std::string& by,
               out.c_str(), out.c_str());
 }
 
+/// Refuses a step beyond the machine's memory before the first byte of it is taken: the system
+/// would grant it and end the program later.
+void check_memory(const ModelConfig& config, const ProfileOptions& o) {
+  ReportOptions r;
+  r.batch = o.batch, r.seq = o.seq;
+  r.train = !o.decode, r.decode = o.decode;
+  r.dtype = o.dtype;
+  r.recompute = o.recompute;
+  const double needed = make_report(config, r).peak;
+  const double there =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  check(o.device == kMeta || needed <= there, "profile: this step takes ", bytes_text(needed),
+        ", the machine has ", bytes_text(there), "; use a smaller --batch, --seq or model");
+}
+
 Json profile_json(const Profile& p, const Ceilings& c) {
   Json levels = Json::object();
   for (const Ceilings::Level& l : c.levels) levels[l.name] = l.read;
@@ -108,6 +124,8 @@ int profile(const ProfileVerbOptions& o) {
   sorted_totals({}, o.by);
   check(std::find(choices.begin(), choices.end(), o.by) != choices.end(),
         "--by: must be op, layer, class or phase; got '", o.by, "'");
+  check_memory(target.config.model, options);
+  make_folder(o.out);
   ProgressLine line(o.quiet || o.json);
   const Profile p = profile_model(target.config.model, options, [&](int step) {
     line.show(fmt::format("step {} of {}", step + 1, options.warm_up + options.steps));
@@ -115,7 +133,6 @@ int profile(const ProfileVerbOptions& o) {
   line.show("measuring what the machine allows ...", true);
   const Ceilings c = measure_ceilings();
   line.finish();
-  std::filesystem::create_directories(o.out);
   write_file_atomic(o.out + "/profile.html", profile_page(p, c));
   write_file_atomic(o.out + "/trace.json", chrome_trace(p.calls));
   if (o.json)

@@ -35,21 +35,72 @@ E by_name(const std::string& name, std::initializer_list<E> all) {
   return *all.begin();
 }
 
-Entry entry_from(const Json& j) {
+// The fields of one object of a file; a complaint names the file and the field. A field that is
+// missing, or null (as JSON writes a number that is not finite), takes the given value.
+class Fields {
+ public:
+  Fields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    check(object_.is_object(), where_, ": must be an object {...}; it is ", object_.type_name());
+  }
+  double number(const char* name, double otherwise = 0) const {
+    const Json* v = find(name);
+    if (v) require(v->is_number(), name, "a number", *v);
+    return v ? v->get<double>() : otherwise;
+  }
+  int64_t integer(const char* name) const {
+    const Json* v = find(name);
+    if (v) require(v->is_number_integer(), name, "a whole number", *v);
+    return v ? v->get<int64_t>() : 0;
+  }
+  std::string text(const char* name, const char* otherwise = "") const {
+    const Json* v = find(name);
+    if (v) require(v->is_string(), name, "a text", *v);
+    return v ? v->get<std::string>() : otherwise;
+  }
+  bool flag(const char* name) const {
+    const Json* v = find(name);
+    if (v) require(v->is_boolean(), name, "true or false", *v);
+    return v && v->get<bool>();
+  }
+  const Json& list(const char* name) const {
+    static const Json none = Json::array();
+    const Json* v = find(name);
+    if (v) require(v->is_array(), name, "a list [...]", *v);
+    return v ? *v : none;
+  }
+  Fields object(const char* name) const {
+    static const Json none = Json::object();
+    const Json* v = find(name);
+    return {v ? *v : none, where_ + ": " + name};
+  }
+
+ private:
+  const Json* find(const char* name) const {
+    const auto it = object_.find(name);
+    return it == object_.end() || it->is_null() ? nullptr : &*it;
+  }
+  void require(bool ok, const char* name, const char* what, const Json& v) const {
+    check(ok, where_, ": ", name, " must be ", what, "; it is ", v.type_name());
+  }
+  const Json& object_;
+  std::string where_;
+};
+
+Entry entry_from(const Fields& f) {
   Entry e{};
-  e.op = intern(j.value("op", "?"));
-  e.module = intern(j.value("module", ""));
-  e.provider = intern(j.value("provider", ""));
-  e.kind = by_name(j.value("kind", ""),
+  e.op = intern(f.text("op", "?"));
+  e.module = intern(f.text("module"));
+  e.provider = intern(f.text("provider"));
+  e.kind = by_name(f.text("kind"),
                    {Kind::elementwise, Kind::contraction, Kind::normalization, Kind::movement});
-  e.phase = by_name(j.value("phase", ""),
+  e.phase = by_name(f.text("phase"),
                     {Phase::forward, Phase::backward, Phase::optimizer, Phase::recompute});
-  e.cost = {j.value("flops", 0.0), j.value("bytes_read", 0.0), j.value("bytes_written", 0.0)};
-  e.model = {j.value("model_flops_full", 0.0), j.value("model_flops_causal", 0.0)};
-  e.seconds = j.value("seconds", 0.0);
-  e.start = j.value("start", 0.0);
-  e.live = j.value("live_bytes", 0.0);
-  e.fallback = j.value("fallback", false);
+  e.cost = {f.number("flops"), f.number("bytes_read"), f.number("bytes_written")};
+  e.model = {f.number("model_flops_full"), f.number("model_flops_causal")};
+  e.seconds = f.number("seconds");
+  e.start = f.number("start");
+  e.live = f.number("live_bytes");
+  e.fallback = f.flag("fallback");
   return e;
 }
 
@@ -57,13 +108,18 @@ StepLedger read_ledger(const std::string& file) {
   StepLedger l;
   if (!fs::exists(file)) return l;
   const Json json = read_json(file);
-  check(json.is_object() && json.contains("calls") && json["calls"].is_array(), file,
-        ": must hold an object with calls");
-  l.step_seconds = json.value("step_seconds", 0.0);
-  l.ceilings.flops = json.value("peak_flops_per_s", 0.0);
-  for (const Json& level : json.value("levels", Json::array()))
-    l.ceilings.levels.push_back({level.value("name", ""), level.value("bytes_per_s", 0.0)});
-  for (const Json& call : json["calls"]) l.calls.push_back(entry_from(call));
+  const Fields fields(json, file);
+  l.step_seconds = fields.number("step_seconds");
+  l.ceilings.flops = fields.number("peak_flops_per_s");
+  const auto each = [&](const char* name, const auto& use) {
+    size_t i = 0;
+    for (const Json& item : fields.list(name))
+      use(Fields(item, file + ": " + name + "[" + to_text(i++) + "]"));
+  };
+  each("levels", [&](const Fields& level) {
+    l.ceilings.levels.push_back({level.text("name"), level.number("bytes_per_s")});
+  });
+  each("calls", [&](const Fields& call) { l.calls.push_back(entry_from(call)); });
   return l;
 }
 
@@ -111,11 +167,21 @@ RunFiles read_run(const std::string& path) {
         ": is not the directory of a run (it has no config.json)");
   RunFiles r;
   r.path = path;
+  const auto line_of = [&](const char* file, size_t i) {
+    return path + "/" + file + ": line " + to_text(i + 1);
+  };
   r.config = read_json(path + "/config.json");
+  Fields(r.config, path + "/config.json").object("model").text("name");
   if (fs::exists(path + "/env.json")) r.environment = read_json(path + "/env.json");
+  Fields(r.environment, path + "/env.json");
   r.metrics = read_lines(path + "/metrics.jsonl");
-  for (const Json& line : read_lines(path + "/samples.jsonl"))
-    r.samples.push_back({line.value("step", int64_t{0}), line.value("text", "")});
+  for (size_t i = 0; i < r.metrics.size(); ++i)
+    Fields(r.metrics[i], line_of("metrics.jsonl", i)).integer("step");
+  const auto samples = read_lines(path + "/samples.jsonl");
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Fields f(samples[i], line_of("samples.jsonl", i));
+    r.samples.push_back({f.integer("step"), f.text("text")});
+  }
   r.ledger = read_ledger(path + "/ledger.json");
   return r;
 }
@@ -123,7 +189,9 @@ RunFiles read_run(const std::string& path) {
 Curve curve(const RunFiles& run, const std::string& field) {
   Curve c;
   for (const Json& line : run.metrics) {
-    if (!line.contains(field) || !line[field].is_number() || !line.contains("step")) continue;
+    if (!line.contains(field) || !line[field].is_number() || !line.contains("step") ||
+        !line["step"].is_number())
+      continue;
     c.step.push_back(line["step"].get<double>());
     c.value.push_back(line[field].get<double>());
   }

@@ -16,6 +16,7 @@ struct RunFiles {
   std::vector<std::pair<int64_t, std::string>> samples;  // step, text
   StepLedger ledger;
 };
+/// Throws Error, naming file and field, for one that is damaged or of another type.
 RunFiles read_run(const std::string& path);
 
 /// The values of a field of metrics.jsonl with their steps, in order.

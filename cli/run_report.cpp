@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "cli/chart.h"
 #include "cli/common.h"
@@ -37,29 +39,51 @@ const std::vector<Plot>& plots() {
   return all;
 }
 
-std::string number(double v) { return fmt::format("{:.6g}", v); }
+std::string number(double v) {
+  return v == std::floor(v) && std::fabs(v) < 1e15 ? fmt::format("{:.0f}", v)
+                                                   : fmt::format("{:.6g}", v);
+}
 
-// Rows at about equal steps, the last one among them.
-Rows curve_rows(const std::vector<chart::Series>& series) {
-  Rows rows = {{"step"}};
-  std::map<double, std::vector<std::string>> cells;
-  for (size_t i = 0; i < series.size(); ++i) {
-    rows[0].push_back(series[i].name);
-    for (size_t k = 0; k < series[i].x.size(); ++k) {
-      auto& row = cells[series[i].x[k]];
-      row.resize(series.size());
-      row[i] = number(series[i].y[k]);
+// Which steps a table shows: those of the curve with the fewest points (validation, as a rule), or
+// all where it has too few; of them about twelve at even distances, and the last one.
+std::vector<double> table_steps(const std::vector<chart::Series>& series) {
+  std::set<double> all;
+  const chart::Series* fewest = &series[0];
+  for (const chart::Series& s : series) {
+    all.insert(s.x.begin(), s.x.end());
+    if (s.x.size() < fewest->x.size()) fewest = &s;
+  }
+  if (all.empty()) return {};
+  const double last = *all.rbegin();
+  if (fewest->x.size() >= 4) all = {fewest->x.begin(), fewest->x.end()};
+  const auto ticks = chart::ticks(0, std::max(last, 1.0), kTableRows);
+  const double each = std::max(1.0, std::round(ticks[1] - ticks[0]));
+  std::vector<double> steps;
+  for (double s : all) {
+    if (std::fmod(s, each) == 0) steps.push_back(s);
+  }
+  if (steps.size() < 4) {  // logged at other steps than round ones
+    steps.clear();
+    const size_t stride = (all.size() + kTableRows - 1) / kTableRows;
+    size_t k = 0;
+    for (double s : all) {
+      if (++k % stride == 0) steps.push_back(s);
     }
   }
-  const size_t stride = std::max<size_t>(1, (cells.size() + kTableRows - 1) / kTableRows);
-  size_t k = 0;
-  for (const auto& [step, values] : cells) {
-    ++k;
-    const bool filled =
-        std::none_of(values.begin(), values.end(), [](const std::string& v) { return v.empty(); });
-    if (k % stride != 0 && k != cells.size() && !(filled && series.size() > 1)) continue;
+  if (steps.empty() || steps.back() != last) steps.push_back(last);
+  return steps;
+}
+
+// Empty cells where a curve has no value.
+Rows curve_rows(const std::vector<chart::Series>& series) {
+  Rows rows = {{"step"}};
+  for (const chart::Series& s : series) rows[0].push_back(s.name);
+  for (double step : table_steps(series)) {
     std::vector<std::string> row = {fmt::format("{:.0f}", step)};
-    row.insert(row.end(), values.begin(), values.end());
+    for (const chart::Series& s : series) {
+      const auto at = std::find(s.x.rbegin(), s.x.rend(), step);  // the last, after a resumption
+      row.push_back(at == s.x.rend() ? "" : number(s.y[static_cast<size_t>(s.x.rend() - at) - 1]));
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -132,7 +156,10 @@ void add_ledger(Page& page, const StepLedger& l) {
 }
 
 std::string name_of(const RunFiles& r) {
-  return r.config.contains("model") ? r.config["model"].value("name", "model") : "model";
+  // read_run has checked the types
+  return r.config.contains("model") && r.config["model"].contains("name")
+             ? r.config["model"]["name"].get<std::string>()
+             : "model";
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 
@@ -16,8 +15,6 @@
 
 namespace tally::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
@@ -46,9 +43,7 @@ int train_verb(const TokenizerOptions& o) {
   const auto start = std::chrono::steady_clock::now();
   const Tokenizer t = train_tokenizer(o.files, options);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  std::error_code error;
-  fs::create_directories(o.out, error);
-  check(!error, o.out, ": cannot make this folder: ", error.message());
+  make_folder(o.out);
   save_tokenizer_json(t, o.out + "/tokenizer.json");
   if (o.json)
     print_json({{"vocab_size", t.vocab_size()},

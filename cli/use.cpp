@@ -8,6 +8,7 @@
 
 #include "cli/common.h"
 #include "cli/loaded_model.h"
+#include "core/ops/clip.h"
 #include "data/text_data.h"
 #include "models/generate.h"
 #include "models/trainer.h"
@@ -15,22 +16,65 @@
 namespace tally::cli {
 namespace {
 
+/// What the run says it was trained on: the files, and the hash of their training split ("": not
+/// said).
+struct TrainedOn {
+  std::vector<std::string> files;
+  std::string hash;
+};
+TrainedOn trained_on(const std::string& folder) {
+  const std::string path = folder + "/env.json";
+  const Json env = read_json(path);
+  check(env.is_object() && env.contains("data") && env["data"].is_array(), path,
+        ": does not say what the run was trained on; give --data FILE");
+  TrainedOn t;
+  for (const Json& file : env["data"]) {
+    check(file.is_string(), path, ": data must be a list of file names; give --data FILE");
+    t.files.push_back(file.get<std::string>());
+  }
+  if (env.contains("data_hash") && env["data_hash"].is_string())
+    t.hash = env["data_hash"].get<std::string>();
+  return t;
+}
+
 /// The tokens to evaluate on: the given files whole, or the run's own held-out split.
 TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
                             const Tokenizer& tokenizer) {
   tally::DataOptions options;
+  TrainedOn trained;
   std::vector<std::string> files = o.data;
   if (files.empty()) {
-    const Json env = read_json(loaded.folder + "/env.json");
-    check(env.is_object() && env.contains("data") && env["data"].is_array(), loaded.folder,
-          "/env.json: does not say what the run was trained on; give --data FILE");
-    files = env["data"].get<std::vector<std::string>>();
+    trained = trained_on(loaded.folder);
+    files = trained.files;
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
   TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
                                          : tokenize_files(files, tokenizer, options.text);
-  return o.data.empty() ? *splits.val : splits.train;
+  if (!o.data.empty()) return splits.train;
+  if (!o.quiet && !trained.hash.empty() && trained.hash != splits.train.content_hash()) {
+    std::fprintf(stderr,
+                 "note: %s changed since this run was trained: what is held out now may have been "
+                 "trained on then\n",
+                 files.size() == 1 ? files[0].c_str() : "a data file");
+  }
+  check(splits.val.has_value(), "eval: this run's data hold nothing out; give --data FILE");
+  return *splits.val;
+}
+
+/// Refuses a loss that is NaN or infinite, naming the first weight that is.
+void check_loss(nn::Decoder& model, double loss) {
+  if (std::isfinite(loss)) return;
+  std::string bad;
+  for (const auto& [name, t] : model.named_parameters()) {
+    if (ops::first_not_finite(std::span(&t, 1)) != 0) continue;
+    bad = name;
+    break;
+  }
+  fail("eval: the loss is ", loss,
+       bad.empty()
+           ? "; all weights are finite, but too large for this element type: try --dtype f64"
+           : "; the first bad weight is " + bad + ": the checkpoint is damaged");
 }
 
 double weight_bytes(nn::Decoder& model) {
@@ -48,6 +92,7 @@ int eval(const EvalOptions& o) {
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
   const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context);
+  check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},
                 {"perplexity", e.perplexity()},

@@ -5,13 +5,18 @@
 #include "core/error.h"
 #include "data/file.h"
 #include "data/tokenizer_io.h"
+#include "data/utf8.h"
 
 namespace tally {
 namespace {
 
 std::vector<AddedToken> special_tokens(const std::vector<std::string>& texts) {
   std::vector<AddedToken> tokens;
-  for (const std::string& text : texts) tokens.push_back({text, 0, true});
+  for (const std::string& text : texts) {
+    check(well_formed_prefix(text) == text.size(), "tokenizer: the special token '",
+          replace_ill_formed(text), "' must be UTF-8, which tokenizer.json is written in");
+    tokens.push_back({text, 0, true});
+  }
   return tokens;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/json.h"
+#include "data/utf8.h"
 #include "models/fields.h"
 #include "models/suggest.h"
 
@@ -57,7 +58,10 @@ void set_field(S& values, const Field<S>& field, const Json& value, const std::s
                  },
                  [&](std::string S::*member) {
                    check(value.is_string(), where, " must be a text; it is ", shown(value));
-                   values.*member = value.get<std::string>();
+                   const auto& text = value.get_ref<const std::string&>();
+                   check(well_formed_prefix(text) == text.size(), where, " must be UTF-8; it is ",
+                         shown(value));
+                   values.*member = text;
                  },
                  [&](const EnumMember<S>& member) {
                    const std::vector<std::string> names = strings(member.names);

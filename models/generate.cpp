@@ -77,7 +77,8 @@ GenerateStats generate_ids(nn::Decoder& model, std::span<const int64_t> prompt,
   GenerateStats stats;
   stats.prompt_tokens = length;
   stats.why = "length";
-  nn::KVCache cache = model.make_cache(1, std::min(context, length + options.max_new_tokens));
+  nn::KVCache cache =
+      model.make_cache(1, length + std::min(context - length, options.max_new_tokens));
   std::vector<int64_t> next(prompt.begin(), prompt.end());
   auto start = Clock::now();
   while (stats.new_tokens < options.max_new_tokens) {

@@ -1,5 +1,7 @@
 #include "models/report.h"
 
+#include <algorithm>
+
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
@@ -35,7 +37,7 @@ void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
 
 Report make_report(const ModelConfig& config, const ReportOptions& given) {
   ReportOptions o = given;
-  if (o.seq == 0) o.seq = config.context;
+  if (o.seq == 0) o.seq = std::max<int64_t>(1, config.context - (o.decode ? 1 : 0));
   const int64_t needed = o.seq + (o.decode ? 1 : 0);
   check(needed <= config.context, "account: ", o.seq,
         o.decode ? " cached tokens and a new one" : " tokens", " do not fit the context of ",
@@ -49,7 +51,7 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   r.kv_cache_per_token = 2.0 *
                          static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
                          static_cast<double>(size_of(o.dtype));
-  r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch * needed);
+  r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch) * static_cast<double>(needed);
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
   const auto model = build_model(config, o.dtype, kMeta);

@@ -10,7 +10,7 @@ namespace tally {
 
 /// What to account for.
 struct ReportOptions {
-  int64_t batch = 1, seq = 0;  // seq 0: the model's context
+  int64_t batch = 1, seq = 0;  // seq 0: what the context holds
   bool train = false;   // forward, backward and the AdamW update; else the forward pass alone
   bool decode = false;  // one more token for each sequence, `seq` tokens being in the cache
   DType dtype = DType::f32;

@@ -28,6 +28,34 @@ expect() {
 
 expect 2 'did you mean "train"' trian
 expect 2 'not in range' doctor --threads many
+# Numbers that are not finite, that overflow or that make no sense.
+expect 2 'not in range: a number' train llama-smoke --data short.txt --out run --max-minutes nan
+expect 2 'not in range: a number' train llama-smoke --data short.txt --out run --max-minutes inf
+expect 2 'not in range: a number' train llama-smoke --data short.txt --out run --val-fraction nan
+expect 2 'not in range: a number' account gpt2 --train --flops-per-s 1e15 --train-tokens nan
+expect 2 'not in range: a number' account gpt2 --train --flops-per-s 1e15 --train-tokens 1e9 --mfu nan
+expect 2 'not in range: a number' generate gpt2 --temperature nan
+expect 1 'a size such as 80GB' account gpt2 --fit inf
+expect 1 'a size such as 80GB' account gpt2 --fit nan
+expect 1 'a size such as 80GB' account gpt2 --fit 1e300TB
+expect 2 'a whole number from 0 to 1000000000$|a whole number from 0 to 1000000000;' generate gpt2 --max-new-tokens 9223372036854775807
+expect 2 'a whole number from 0 to 1000000000' generate gpt2 --top-k 99999999999999999999
+expect 2 'a whole number from 1 to 1000000000' account gpt2 --batch 9223372036854775807
+expect 2 'a whole number from 1 to 1000000000' account gpt2 --seq 0
+expect 2 'a whole number from 1 to 1000000000' account gpt2 --devices 0
+expect 2 'a whole number from 0' train llama-smoke --data short.txt --out run --seed -1
+expect 2 'excludes' account gpt2 --train --decode
+expect 0 '^$' account gpt2 --decode
+# Each occurrence of --data takes one value: the preset after it is a preset.
+expect 1 'needs more documents' train --data short.txt --out run llama-smoke
+expect 2 'verify' verify optim some
+expect 0 '^$' --version
+# Bytes that are not UTF-8, and paths that cannot be.
+expect 1 'must be UTF-8' account llama-smoke --set $'model.name=\xff'
+expect 1 'must be UTF-8' tokenizer train short.txt --vocab-size 300 --special $'\xff' --out run
+expect 1 'short.txt/p: cannot make this folder' profile llama-smoke --out short.txt/p
+expect 1 'cannot make this folder: File name too long' profile llama-smoke --out "$(printf 'x%.0s' {1..300})"
+expect 1 'this step takes .*, the machine has .*smaller --batch' profile llama-smoke --batch 100000000
 expect 1 'did you mean "demo"' train dmeo --data short.txt --out run
 expect 1 'nofile.txt: cannot open' train llama-smoke --data nofile.txt --out run
 expect 1 'it is empty' train llama-smoke --data empty.txt --out run
@@ -58,6 +86,24 @@ expect 1 'no such file or folder' tokenizer info nofile
 expect 1 'whole numbers' tokenizer decode bytes 1 x
 expect 1 'give --dtype' data inspect short.txt
 
+# Output that does not arrive is an error, whatever printed it.
+lost() {
+  local got=0
+  timeout 60 "$tally" "$@" > /dev/full 2> err < short.txt || got=$?
+  if [ "$got" -eq 1 ] && grep -q 'stdout: not all of the output' err; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'tally %s > /dev/full: exit %s; said: %s\n' "$*" "$got" "$(tail -1 err)"
+  fi
+}
+lost --help
+lost models
+lost account gpt2 --json
+lost train llama-smoke --data short.txt --out run --print-config
+lost tokenizer encode bytes
+lost tokenizer encode bytes --json
+
 # F47: an absurd learning rate is refused; a weight that is NaN stops the run before an update, with
 # its step and name, and the checkpoint stays as it is.
 expect 1 'lr must lie between 0 and 1000' train llama-smoke --data "$text" --out run --set train.lr=1e30
@@ -75,6 +121,56 @@ if [ "$got" -eq 1 ] && grep -q 'step 3: the loss is .*the first bad weight is ' 
 else
   echo "a NaN weight: exit $got; said: $(tail -1 err)"; failed=$((failed + 1))
 fi
+
+# What a run's directory holds is checked: file and field are named.
+same() {  # NAME CONDITION...: a plain check
+  local name=$1
+  shift
+  if "$@"; then passed=$((passed + 1)); else echo "$name"; failed=$((failed + 1)); fi
+}
+timeout 60 "$tally" train llama-smoke --data some.txt --out base --steps 4 --quiet > out 2> err
+lost generate base --prompt a
+lost generate base --prompt a --json
+expect 0 '^$' generate base --prompt $'\xff' --max-new-tokens 3 --json
+expect 0 '^$' generate base --prompt a --max-new-tokens 0
+# damage FILE TEXT PATTERN: report must refuse the run with this file in it.
+damage() {
+  rm -rf damaged
+  cp -r base damaged
+  printf '%s\n' "$2" > "damaged/$1"
+  expect 1 "$3" report damaged
+  ! grep -q 'json.exception' err || { echo "$1: a raw exception"; failed=$((failed + 1)); }
+}
+damage config.json '{"model":3}' 'config.json: model: must be an object'
+damage config.json '{"model":{"name":3}}' 'config.json: name must be a text|config.json: model: name must be a text'
+damage env.json '[1]' 'env.json: must be an object'
+damage metrics.jsonl '{"step":"a"}' 'metrics.jsonl: line 1: step must be a whole number; it is string'
+damage samples.jsonl '{"step":1,"text":[]}' 'samples.jsonl: line 1: text must be a text; it is array'
+damage ledger.json '{"calls":[1]}' 'ledger.json: calls\[0\]: must be an object'
+damage ledger.json '{"calls":[{"op":"a","seconds":"b"}]}' 'ledger.json: calls\[0\]: seconds must be a number'
+damage ledger.json '{"calls":{}}' 'ledger.json: calls must be a list'
+echo '{"data":[1],"device":1}' > damaged/env.json
+expect 1 'env.json: data must be a list of file names' eval damaged
+# A changed text is noted; a NaN weight ends in an error that names it.
+expect 0 '^$' eval base
+cp some.txt kept.txt
+sed -i '1s/.*/Another beginning/' some.txt
+expect 0 'some.txt changed since this run was trained' eval base
+mv kept.txt some.txt
+expect 1 'the loss is .*the first bad weight is ' eval nan --data some.txt
+# One JSON document on stdout, whatever the verb.
+hf=$here/tests/data/models/llama1
+document() {
+  expect 0 '^$' "$@" --json
+  same "tally $*: no JSON document" test "$(head -1 out)$(tail -1 out)" = '{}'
+}
+document report base
+document import "$hf" --inspect
+document import "$hf" --out imported
+"$tally" gradcheck logsumexp --json --quiet > out
+same "logsumexp: no central differences" grep -q '"checked_by_differences": 1[0-9]' out
+"$tally" train --help > out
+same "the usage does not say tally train" grep -q 'Usage: tally train' out
 
 # F45: a full disk: nothing is lost, and the reason is named. A limit on file size stands for it.
 if (ulimit -f 64; timeout 60 "$tally" train llama-smoke --data "$text" --out full --steps 1 --quiet) > out 2> err; then

@@ -135,6 +135,66 @@ TEST_CASE("chart: values that are not finite break the line and are never writte
   CHECK_THAT(chart::plot({"x"}, {"y"}, {{"a", {7}, {7}}}), !Contains("nan"));
 }
 
+TEST_CASE("chart: a point without neighbours is a dot", "[report]") {
+  const std::string svg =
+      chart::plot({"step"}, {"loss"}, {{"a", {1, 2, 3}, {4, 3, 2}}, {"b", {2}, {3}}});
+  CHECK_THAT(svg, Contains("<circle") && Contains("fill=\"#d55e00\""));
+  CHECK_THAT(chart::plot({"step"}, {"loss"}, {{"a", {1, 2, 3}, {4, 3, 2}}}), !Contains("<circle"));
+}
+
+TEST_CASE("chart: the figure at the right edge lies within the picture", "[report]") {
+  const std::string svg = chart::plot({"x", true, 0.01, 1000}, {"y"}, {{"a", {1, 10}, {1, 2}}});
+  const size_t text = svg.find(">1000<"), at = svg.rfind("x=\"", text);
+  REQUIRE(text != std::string::npos);
+  CHECK(std::stod(svg.substr(at + 3)) + 14 < 480);
+}
+
+TEST_CASE("profile: the share of the roof is left out where too little was timed", "[report]") {
+  Ceilings c;
+  c.flops = 1e11;
+  c.levels = {{"memory", 1e10}};
+  const auto last_cell = [&](double seconds) {
+    const LedgerTotal t{"add.forward", {1e6, 1e7, 0}, {}, seconds, 1};
+    CHECK(cli::roofline_rows({t}, c)[1].back() == cli::rate_rows({t}, "op", c)[1].back());
+    return cli::rate_rows({t}, "op", c)[1].back();
+  };
+  CHECK(last_cell(0) == "-");
+  CHECK(last_cell(9e-6) == "-");
+  CHECK(last_cell(1e-3) == "100%");
+  CHECK(last_cell(1e-4) == "1000%");  // from a cache: not capped
+}
+
+TEST_CASE("report: the table of the loss has even steps", "[report]") {
+  const Folder run;
+  std::string lines;
+  for (int step = 1; step <= 120; ++step) {
+    const bool evaluated = step % 25 == 0;
+    if (step % 10 != 0 && !evaluated && step != 1) continue;
+    lines += R"({"step":)" + to_text(step) + R"(,"tokens":)" + to_text(step * 1'000'000) +
+             R"(,"loss":)" + to_text(1000 + step);
+    lines += (evaluated ? R"(,"val_loss":)" + to_text(2000 + step) : "") + "}\n";
+  }
+  run.write("config.json", R"({"model": {}})");
+  run.write("metrics.jsonl", lines);
+  cli::write_report(run.path.string());
+  const std::string page = run.read("report.html");
+  CHECK_THAT(page, Contains(">120000000<"));  // whole numbers as such
+  for (int step : {25, 50, 75, 100}) CHECK_THAT(page, Contains(">" + to_text(2000 + step) + "<"));
+  CHECK_THAT(page, Contains(">1050<") && Contains(">1120<") && !Contains(">1030<"));
+}
+
+TEST_CASE("report: a damaged file is refused by its name and field", "[report][error]") {
+  const Folder run;
+  run.write("config.json", R"({"model": {}})");
+  run.write("metrics.jsonl", "{\"step\":1}\n{\"step\":1.5}\n");
+  CHECK_THROWS_WITH(cli::read_run(run.path.string()),
+                    Contains("metrics.jsonl: line 2: step must be a whole number"));
+  run.write("metrics.jsonl", "");
+  run.write("ledger.json", R"({"levels": [{"name": "memory", "bytes_per_s": "fast"}]})");
+  CHECK_THROWS_WITH(cli::read_run(run.path.string()),
+                    Contains("ledger.json: levels[0]: bytes_per_s must be a number"));
+}
+
 TEST_CASE("chart: a long curve is thinned and keeps its extremes", "[report]") {
   chart::Series s{"a", {}, {}};
   for (int i = 0; i < 100000; ++i) {

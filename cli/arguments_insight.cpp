@@ -1,0 +1,98 @@
+// The words of the verbs that show what a model is, costs and computes.
+#include "cli/arguments.h"
+#include "cli/checks.h"
+
+namespace tally::cli {
+
+void add_insight(CLI::App& app, Options& o, Run& run) {
+  add(app, o.doctor, doctor, run, "doctor", "What this machine can do, and a self-test",
+      "tally doctor");
+  CLI::App* v = add(app, o.models, models, run, "models",
+                    "The presets; with a name, what it is made of", "tally models gpt2");
+  v->add_option("name", o.models.name, "A preset");
+
+  v = add(app, o.gradcheck, gradcheck, run, "gradcheck",
+          "Check every backward pass against central differences in float64",
+          "tally gradcheck rms_norm");
+  v->add_option("what", o.gradcheck.what, "all, the name of an op or layer, or a model")
+      ->capture_default_str();
+  v->add_option("--cases", o.gradcheck.cases, "At most so many samples an op")
+      ->check(whole(1, kMany));
+  v->add_option("--set", o.gradcheck.set, "Change a field of a model")->allow_extra_args(false);
+
+  v = add(app, o.account, account, run, "account",
+          "Parameters, FLOPs, bytes and memory of a model, without running it",
+          "tally account llama-3-8b --batch 1 --seq 8192 --train");
+  add_target(*v, o.account.target);
+  v->add_option("--batch", o.account.batch, "Sequences")
+      ->check(whole(1, kMany))
+      ->capture_default_str();
+  v->add_option("--seq", o.account.seq, "Tokens a sequence; default: what the context holds")
+      ->check(whole(1, kMany));
+  v->add_flag("--train", o.account.train, "Forward, backward and update");
+  v->add_flag("--decode", o.account.decode, "One new token after --seq cached ones")
+      ->excludes("--train");
+  v->add_option("--optimizer", o.account.optimizer, "Whose state is counted: adamw")
+      ->capture_default_str();
+  v->add_option("--by", o.account.by, "op, layer, class or phase")->capture_default_str();
+  v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
+  v->add_option("--train-tokens", o.account.train_tokens,
+                "With --flops-per-s: days for so many tokens")
+      ->check(number(1, 1e30));
+  v->add_option("--flops-per-s", o.account.flops_per_s, "Peak of one device, as 989e12")
+      ->check(number(1, 1e30));
+  v->add_option("--devices", o.account.devices, "How many train together")
+      ->check(whole(1, kMany))
+      ->capture_default_str();
+  v->add_option("--mfu", o.account.mfu, "Share of the peak that model FLOPs reach")
+      ->check(number(0.001, 1))
+      ->capture_default_str();
+  v->add_option("--fit", o.account.fit, "Largest batch within so much memory, as 80GB");
+
+  v = add(app, o.profile, profile, run, "profile",
+          "Run real steps and time every call: rates, shares, roofline, trace",
+          "tally profile demo --batch 16 --out profile");
+  add_target(*v, o.profile.target);
+  v->add_option("--batch", o.profile.batch, "Sequences; default: as the target trains")
+      ->check(whole(1, kMany));
+  v->add_option("--seq", o.profile.seq, "Tokens a sequence; default: as the target trains")
+      ->check(whole(1, kMany));
+  v->add_option("--steps", o.profile.steps, "Measured steps, after two to warm up")
+      ->check(whole(1, 10000))
+      ->capture_default_str();
+  v->add_flag("--decode", o.profile.decode, "One token after --seq cached ones instead");
+  v->add_option("--by", o.profile.by, "op, layer, class or phase")->capture_default_str();
+  v->add_option("--out", o.profile.out, "Folder for profile.html and trace.json")
+      ->capture_default_str();
+
+  v = add(app, o.report, report, run, "report", "Write a run's report.html anew",
+          "tally report runs/demo");
+  v->add_option("run", o.report.run, "Run directory")->required();
+  v = add(app, o.compare, compare, run, "compare",
+          "Two runs: results, what differs in their configuration, curves in one page",
+          "tally compare runs/a runs/b --out compare.html");
+  v->add_option("a", o.compare.a, "Run directory")->required();
+  v->add_option("b", o.compare.b, "Run directory")->required();
+  v->add_option("--out", o.compare.out, "Page to write")->capture_default_str();
+
+  v = add_verb(app, "verify", "Replay results recorded with another framework",
+               "tally verify model tests/data/models/llama1");
+  v->require_subcommand(1);
+  CLI::App* w = add(*v, o.verify, verify, run, "model", "Loss, logits and gradients of a model",
+                    "tally verify model tests/data/models/llama1");
+  w->parse_complete_callback([&o] { o.verify.verb = "model"; });
+  w->add_option("folders", o.verify.files, "Folders with case.safetensors")->required();
+  w = add(*v, o.verify, verify, run, "ops", "Outputs and gradients of single ops",
+          "tally verify ops tests/data/ops/norm.safetensors");
+  w->parse_complete_callback([&o] { o.verify.verb = "ops"; });
+  w->add_option("files", o.verify.files, "Files of recorded cases")->required();
+  w->add_flag("--known", o.verify.known, "Pass over cases of ops that this build does not have");
+  v = add(app, o.import, import, run, "import",
+          "Weights from a Hugging Face directory or a safetensors file",
+          "tally import model.safetensors --inspect");
+  v->add_option("path", o.import.path, "Hugging Face directory or safetensors file")->required();
+  v->add_option("--out", o.import.out, "Run directory to write");
+  v->add_flag("--inspect", o.import.inspect, "Check and list the tensors, write nothing");
+}
+
+}  // namespace tally::cli
