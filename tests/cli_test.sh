@@ -56,7 +56,6 @@ expect 1 'must be UTF-8' account llama-smoke --set $'model.name=\xff'
 expect 1 'must be UTF-8' tokenizer train short.txt --vocab-size 300 --special $'\xff' --out run
 expect 1 'short.txt/p: cannot make this folder' profile llama-smoke --out short.txt/p
 expect 1 'cannot make this folder: File name too long' profile llama-smoke --out "$(printf 'x%.0s' {1..300})"
-expect 1 'smaller --batch' profile llama-smoke --batch 100000000
 expect 1 'did you mean "demo"' train dmeo --data short.txt --out run
 expect 1 'nofile.txt: cannot open' train llama-smoke --data nofile.txt --out run
 expect 1 'it is empty' train llama-smoke --data empty.txt --out run
