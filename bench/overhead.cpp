@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/functional.h"
+#include "autograd/tape.h"
 #include "backends/register_all.h"
 
 using namespace tally;

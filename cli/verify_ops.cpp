@@ -1,4 +1,5 @@
 #include "cli/verify_ops.h"
+#include "autograd/tape.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 // name that the record uses.
 #include "autograd/functional.h"
 #include "cli/verify_ops.h"
+#include "core/ops/clip.h"
 
 namespace tally::cli {
 namespace {

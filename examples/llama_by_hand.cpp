@@ -7,6 +7,7 @@
 
 #include "autograd/functional.h"
 #include "backends/register_all.h"
+#include "core/ops/all.h"
 #include "core/ops/position.h"
 #include "core/random.h"
 #include "models/build.h"

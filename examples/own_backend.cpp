@@ -7,6 +7,7 @@
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
 #include "core/host_backend.h"
+#include "core/ops/elementwise.h"
 
 using namespace tally;
 

@@ -1,4 +1,5 @@
 #include "models/trainer.h"
+#include "core/ops/clip.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,5 @@
 #include "models/training_step.h"
+#include "core/ops/embedding.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "autograd/functional.h"
+#include "autograd/tape.h"
 #include "backends/register_all.h"
 #include "core/ledger.h"
+#include "core/ops/rms_norm.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;

@@ -3,9 +3,11 @@
 #include <thread>
 
 #include "autograd/functional.h"
+#include "autograd/tape.h"
 #include "backends/register_all.h"
 #include "core/arena.h"
 #include "core/host_backend.h"
+#include "core/ops/accumulate.h"
 #include "core/program.h"
 #include "core/random.h"
 

@@ -4,6 +4,8 @@
 #include "autograd/functional.h"
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
+#include "core/ops/activation.h"
+#include "core/ops/gate.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;

@@ -5,6 +5,7 @@
 #include "autograd/functional.h"
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
+#include "core/ops/attention/attention.h"
 #include "core/ops/position.h"
 #include "tests/op_choices.h"
 #include "tests/places.h"

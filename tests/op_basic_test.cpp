@@ -1,4 +1,5 @@
 // Arithmetic, reductions, products and softmax: values at the edges and errors.
+#include "core/ops/elementwise.h"
 #include "tests/op_values.h"
 
 using namespace tally;

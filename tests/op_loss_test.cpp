@@ -5,6 +5,8 @@
 #include "autograd/functional.h"
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
+#include "core/ops/cross_entropy.h"
+#include "core/ops/linear_cross_entropy.h"
 #include "tests/op_choices.h"
 #include "tests/places.h"
 

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "autograd/functional.h"
+#include "core/ops/all.h"
 #include "tests/samples.h"
 
 using namespace tally;

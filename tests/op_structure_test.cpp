@@ -1,6 +1,7 @@
 // Views, copies, look-ups, choices and casts: values at the edges and errors.
 #include <unistd.h>
 
+#include "core/ops/all.h"
 #include "tests/op_values.h"
 
 using namespace tally;

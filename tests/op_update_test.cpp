@@ -5,6 +5,9 @@
 #include "autograd/functional.h"
 #include "autograd/proof/proof.h"
 #include "backends/register_all.h"
+#include "core/ops/accumulate.h"
+#include "core/ops/adamw_update.h"
+#include "core/ops/clip.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;

@@ -4,6 +4,7 @@
 
 #include "autograd/functional.h"
 #include "autograd/proof/proof.h"
+#include "autograd/tape.h"
 #include "backends/register_all.h"
 #include "core/ledger.h"
 #include "tests/places.h"

@@ -5,6 +5,7 @@
 #include "autograd/checkpoint.h"
 #include "autograd/functional.h"
 #include "backends/register_all.h"
+#include "core/ops/accumulate.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/zoo.h"

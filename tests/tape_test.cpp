@@ -8,8 +8,10 @@
 #include <catch2/catch.hpp>
 
 #include "autograd/functional.h"
+#include "autograd/tape.h"
 #include "backends/register_all.h"
 #include "core/host_backend.h"
+#include "core/ops/all.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;

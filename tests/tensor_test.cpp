@@ -6,6 +6,7 @@
 #include "autograd/functional.h"
 #include "backends/register_all.h"
 #include "core/host_backend.h"
+#include "core/ops/accumulate.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;

@@ -1,6 +1,11 @@
-#include "autograd/functional_basic.h"
-
 #include <algorithm>
+
+#include "autograd/functional_basic.h"
+#include "autograd/tape.h"
+#include "core/ops/cast.h"
+#include "core/ops/concat.h"
+#include "core/ops/layout.h"
+#include "core/ops/view_ops.h"
 
 namespace tally {
 namespace {
@@ -46,5 +51,36 @@ std::vector<Tensor> split(const Tensor& x, std::span<const int64_t> sizes, int a
   }
   return parts;
 }
+
+Tensor to(const Tensor& x, DType dtype) {
+  check_defined("to", "x", x);
+  return x.dtype() == dtype ? x : apply<ops::Cast>({dtype}, x);
+}
+Tensor to(const Tensor& x, Device device) {
+  check_defined("to", "x", x);
+  return x.device() == device ? x : apply<ops::ToDevice>({device}, x);
+}
+Tensor copy(const Tensor& x) { return apply<ops::Copy>({}, x); }
+Tensor contiguous(const Tensor& x) {
+  check_defined("contiguous", "x", x);
+  return x.is_contiguous() ? x : copy(x);
+}
+Tensor reshape(const Tensor& x, const Shape& shape) { return apply<ops::Reshape>({shape}, x); }
+Tensor transpose(const Tensor& x, int axis_a, int axis_b) {
+  return apply<ops::Transpose>({axis_a, axis_b}, x);
+}
+Tensor permute(const Tensor& x, const Shape& axes) { return apply<ops::Permute>({axes}, x); }
+Tensor narrow(const Tensor& x, int axis, int64_t start, int64_t length, int64_t step) {
+  return apply<ops::Narrow>({axis, start, length, step}, x);
+}
+Tensor slice(const Tensor& x, int axis, int64_t start, int64_t stop, int64_t step) {
+  check_defined("slice", "x", x);
+  check(step >= 1, "slice: step must be 1 or more; got ", step, in_module());
+  const int64_t n = x.size(axis);
+  const auto place = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  const int64_t from = place(start), to = std::max(place(stop), from);
+  return narrow(x, axis, from, (to - from + step - 1) / step, step);
+}
+Tensor expand(const Tensor& x, const Shape& shape) { return apply<ops::Expand>({shape}, x); }
 
 }  // namespace tally
