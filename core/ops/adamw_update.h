@@ -31,6 +31,10 @@ struct AdamWUpdate {
     double beta2, rate1, rate2;   // rates: 1 - beta
     double step_size;             // lr / (1 - beta1^t)
     double root_correction, eps;  // sqrt(1 - beta2^t)
+    static constexpr const char* formula =
+        "g = scale dw, m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2, w = (1 - lr decay) "
+        "w - lr m^ / (sqrt(v^) + eps)";
+    static constexpr const char* operands = "dw, scale, w, m, v";
     auto views() const { return std::tie(dw, scale, w, m, v); }
     DType dtype() const { return w.dtype; }
     Cost cost() const {

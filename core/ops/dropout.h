@@ -53,6 +53,8 @@ struct Dropout {
     In x, residual;
     Out y;
     Attrs attrs;
+    static constexpr const char* formula = "y = kept x / (1 - p) (+ residual)";
+    static constexpr const char* operands = "x, residual, y";
     auto views() const { return std::tie(x, residual, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
