@@ -4,15 +4,12 @@
 #include <cmath>
 
 #include "autograd/functional.h"
+#include "models/bad_values.h"
 #include "models/build.h"
 #include "models/report.h"
 
 namespace tally {
 namespace {
-
-optim::WarmupCosine schedule_of(const TrainConfig& t) {
-  return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
-}
 
 // Name of the first tensor that holds a NaN or an infinity; "" if all are finite.
 std::string first_bad(const NamedTensors& tensors) {
@@ -27,6 +24,14 @@ constexpr uint64_t kDropoutKey = 0x9E3779B97F4A7C15u;
 
 }  // namespace
 
+optim::WarmupCosine schedule_of(const TrainConfig& t) {
+  return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
+}
+
+Generator dropout_of(const TrainConfig& t) {
+  return Generator(static_cast<uint64_t>(t.seed) ^ kDropoutKey);
+}
+
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
@@ -38,7 +43,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
              static_cast<uint64_t>(config.train.seed)),
       model_(build_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train)),
-      dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
+      dropout_(dropout_of(config.train)) {
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
@@ -90,29 +95,45 @@ double Trainer::accumulate_gradients(int64_t step, double* log_z) {
   return loss;
 }
 
-void Trainer::check_finite(double loss, double norm, int64_t step) {
+// Nothing was updated yet, so the same weights, batch and masks give the same step again.
+std::string Trainer::first_bad_call_of(int64_t step, uint64_t dropout_position) {
+  optimizer_->zero_grad();
+  dropout_.set_position(dropout_position);
+  const std::string found = first_bad_call([&] {
+    double log_z = 0;
+    if (std::isfinite(accumulate_gradients(step, &log_z)))
+      optim::clip_factor(optimizer_->groups(), config_.train.clip);
+  });
+  optimizer_->zero_grad();
+  dropout_.set_position(dropout_position);
+  return found.empty() ? "computed once more, every value was finite" : found;
+}
+
+void Trainer::check_finite(double loss, double norm, int64_t step, uint64_t dropout_position) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string weight = first_bad(named_model());
   const std::string gradient =
       weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer_->groups()) : "";
-  optimizer_->zero_grad();
+  const std::string call = first_bad_call_of(step, dropout_position);
   fail("train: step ", step + 1, ": the ", std::isfinite(loss) ? "gradient norm" : "loss", " is ",
        std::isfinite(loss) ? norm : loss,
        !weight.empty()     ? "; the first bad weight is " + weight
        : !gradient.empty() ? "; the first bad gradient is that of " + gradient
                            : "; all weights are finite",
+       "; ", call,
        "; stopped before the update, the last checkpoint is untouched; lower the learning rate or "
        "look at the data of this step");
 }
 
 StepResult Trainer::step() {
   const int64_t t = optimizer_->steps();
+  const uint64_t dropout_position = dropout_.position();
   double log_z = 0;
   const double loss = accumulate_gradients(t, &log_z);
-  check_finite(loss, 0, t);
+  check_finite(loss, 0, t, dropout_position);
   const optim::ClippedNorm clip = optim::clip_factor(optimizer_->groups(), config_.train.clip);
   const double norm = clip.norm.item();
-  check_finite(loss, norm, t);
+  check_finite(loss, norm, t, dropout_position);
   const double lr = schedule_.at(t);
   optimizer_->step(lr, clip.factor);
   optimizer_->zero_grad();
