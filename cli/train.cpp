@@ -133,6 +133,9 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   return s;
 }
 
+/// True every so many steps; never for 0.
+bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
 /// The loop: steps, evaluations, samples, checkpoints, one line a logged step.
 class Loop {
  public:
@@ -147,11 +150,11 @@ class Loop {
     while (trainer_.steps_done() < t.steps) {
       const StepResult r = trainer_.steps_done() == first_ + 3 ? listed_step() : trainer_.step();
       const bool last = r.step == t.steps;
-      const bool evaluate = trainer_.has_validation() && !last && r.step % t.eval_every == 0;
-      if (r.step % t.log_every == 0 || last || evaluate) log(r, evaluate);
+      const bool evaluate = trainer_.has_validation() && !last && due(r.step, t.eval_every);
+      if (due(r.step, t.log_every) || last || evaluate) log(r, evaluate);
       show(r, last);
-      if (t.sample_every > 0 && r.step % t.sample_every == 0) sample();
-      if (!last && r.step % t.checkpoint_every == 0) save();
+      if (due(r.step, t.sample_every)) sample();
+      if (!last && due(r.step, t.checkpoint_every)) save();
       if (interrupted()) return stop("interrupted", 130);
       if (o_.max_minutes > 0 && seconds() > o_.max_minutes * 60 && !last)
         return stop("the time is up", 0);
