@@ -57,6 +57,7 @@ expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out ru
 expect 1 'no such file or folder' tokenizer info nofile
 expect 1 'whole numbers' tokenizer decode bytes 1 x
 expect 1 'give --dtype' data inspect short.txt
+expect 1 'did you mean "log_z"' train llama-smoke --data "$text" --out run --set train.probes=log_y
 expect 1 'no preset, file or folder' step nowhere
 expect 1 'no call of this step is named gaet' step llama-smoke --batch 1 --seq 8 --op gaet
 expect 1 'no call of this step is in block' step llama-smoke --batch 1 --seq 8 --module block9
@@ -89,8 +90,8 @@ fi
 
 # 0 steps between evaluations or checkpoints: only at the end.
 if timeout 60 "$tally" train llama-smoke --data some.txt --out seldom --steps 2 --quiet \
-  --set train.eval_every=0 --set train.checkpoint_every=0 > out 2> err &&
-  [ -s seldom/metrics.jsonl ]; then
+  --set train.eval_every=0 --set train.checkpoint_every=0 --set train.probes=log_z > out 2> err &&
+  grep -q '"probes":{"log_z":{"mean":' seldom/metrics.jsonl; then
   passed=$((passed + 1))
 else
   echo "no evaluations between: $(tail -1 err)"; failed=$((failed + 1))
