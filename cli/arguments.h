@@ -26,6 +26,7 @@ struct Options {
   GradcheckOptions gradcheck;
   AccountOptions account;
   ProfileVerbOptions profile;
+  StepOptions step;
   ReportVerbOptions report;
   CompareOptions compare;
   VerifyOptions verify;

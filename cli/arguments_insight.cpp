@@ -4,6 +4,33 @@
 
 namespace tally::cli {
 
+namespace {
+
+void add_step(CLI::App& app, Options& o, Run& run) {
+  CLI::App* v = add(app, o.step, step, run, "step",
+                    "Walk one training step op by op: formula, shapes, cost, saved tensors, values",
+                    "tally step runs/demo --module \"blocks[0]\" --html step.html");
+  add_target(*v, o.step.target);
+  v->add_option("--data", o.step.data, "Text or token files; default: the run's own");
+  v->add_option("--text", o.step.text, "Walk this text instead");
+  v->add_option("--batch", o.step.batch, "Sequences; default: as the target trains")
+      ->check(whole(1, kMany));
+  v->add_option("--seq", o.step.seq, "Tokens a sequence; default: as the target trains")
+      ->check(whole(1, kMany));
+  v->add_option("--index", o.step.index, "Which batch of the data; default: the one that is next")
+      ->check(whole(0, kMany));
+  v->add_option("--from", o.step.from, "First call shown")->check(whole(1, kMany));
+  v->add_option("--to", o.step.to, "Last call shown")->check(whole(1, kMany));
+  v->add_option("--op", o.step.op, "Only ops whose name begins so");
+  v->add_option("--module", o.step.module, "Only layers whose path begins so");
+  v->add_option("--values", o.step.values, "First values of each tensor")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  v->add_option("--html", o.step.html, "Write the step as one page that opens offline");
+}
+
+}  // namespace
+
 void add_insight(CLI::App& app, Options& o, Run& run) {
   add(app, o.doctor, doctor, run, "doctor", "What this machine can do, and a self-test",
       "tally doctor");
@@ -65,15 +92,30 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("--out", o.profile.out, "Folder for profile.html and trace.json")
       ->capture_default_str();
 
+  add_step(app, o, run);
   v = add(app, o.report, report, run, "report", "Write a run's report.html anew",
           "tally report runs/demo");
   v->add_option("run", o.report.run, "Run directory")->required();
-  v = add(app, o.compare, compare, run, "compare",
-          "Two runs: results, what differs in their configuration, curves in one page",
-          "tally compare runs/a runs/b --out compare.html");
+  v = add(
+      app, o.compare, compare, run, "compare",
+      "Two runs: results, what differs in their configuration, curves in one page; with --values "
+      "the first op whose values differ",
+      "tally compare runs/a runs/b --out compare.html");
   v->add_option("a", o.compare.a, "Run directory")->required();
   v->add_option("b", o.compare.b, "Run directory")->required();
   v->add_option("--out", o.compare.out, "Page to write")->capture_default_str();
+  v->add_flag("--values", o.compare.values,
+              "The same batch through both models: the first op whose outputs differ; a and b may "
+              "be any targets");
+  v->add_option("--tolerance", o.compare.tolerance,
+                "Differences up to this times (1 + the larger value) pass; default: none do")
+      ->check(CLI::Range(0.0, 1e30));
+  v->add_option("--text", o.compare.text, "Compare on this text; default: data of the first");
+  v->add_option("--batch", o.compare.batch, "Sequences")
+      ->check(whole(1, kMany))
+      ->capture_default_str();
+  v->add_option("--seq", o.compare.seq, "Tokens a sequence; default: as the first trains")
+      ->check(whole(1, kMany));
 
   v = add_verb(app, "verify", "Replay results recorded with another framework",
                "tally verify model tests/data/models/llama1");

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "cli/common.h"
+#include "cli/compare_values.h"
 #include "cli/run_files.h"
 #include "data/file.h"
 
@@ -29,6 +30,7 @@ int report(const ReportVerbOptions& o) {
 }
 
 int compare(const CompareOptions& o) {
+  if (o.values) return compare_values(o);
   const RunFiles a = read_run(o.a), b = read_run(o.b);
   write_file_atomic(o.out, compare_page(a, b));
   const auto different = difference_rows(a, b);

@@ -28,6 +28,11 @@ table { border-collapse: collapse; font-size: 13px; width: 100%; }
 th, td { padding: 2px 8px; border-bottom: 1px solid #eee; text-align: left; vertical-align: top; white-space: nowrap; }
 td.text { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 140px; }
 th { position: sticky; top: 0; background: #fff; }
+details summary { cursor: pointer; overflow-wrap: anywhere; padding: 2px 0; }
+details.layer > summary { font-weight: 600; }
+details.layer > *:not(summary) { margin-left: 14px; }
+span.note { font-weight: 400; color: #555; font-size: 13px; }
+span.maths { font-family: ui-monospace, monospace; font-size: 13px; color: #0b5394; }
 th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
 )css";
 

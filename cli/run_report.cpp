@@ -10,6 +10,7 @@
 #include "cli/common.h"
 #include "cli/ledger_view.h"
 #include "cli/page.h"
+#include "cli/probe_view.h"
 #include "cli/run_files.h"
 #include "data/file.h"
 
@@ -169,6 +170,7 @@ void write_report(const std::string& run) {
   Page page("Run of " + name_of(r), run);
   page.section("Results", "", "", html_table(result_rows(r)));
   add_curves(page, {&r}, {""});
+  add_probe_sections(page, r);
   if (!r.samples.empty()) {
     Rows rows = {{"step", "text"}};
     for (const auto& [step, text] : r.samples) rows.push_back({to_text(step), text});

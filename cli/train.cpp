@@ -7,6 +7,7 @@
 
 #include "cli/common.h"
 #include "cli/ledger_view.h"
+#include "cli/probe_view.h"
 #include "cli/run_report.h"
 #include "core/parallel.h"
 #include "data/file.h"
@@ -185,10 +186,12 @@ class Loop {
     install_interrupt();
     start_ = logged_ = Clock::now();
     while (trainer_.steps_done() < t.steps) {
-      const StepResult r = trainer_.steps_done() == first_ + 3 ? listed_step() : trainer_.step();
-      const bool last = r.step == t.steps;
-      const bool evaluate = trainer_.has_validation() && !last && due(r.step, t.eval_every);
-      if (due(r.step, t.log_every) || last || evaluate) log(r, evaluate);
+      const int64_t next = trainer_.steps_done() + 1;
+      const bool last = next == t.steps;
+      const bool evaluate = trainer_.has_validation() && !last && due(next, t.eval_every);
+      const bool logged = due(next, t.log_every) || last || evaluate;
+      const StepResult r = probed_step(logged);
+      if (logged) log(r, evaluate);
       show(r, last);
       if (due(r.step, t.sample_every)) sample();
       if (!last && due(r.step, t.checkpoint_every)) save();
@@ -202,6 +205,16 @@ class Loop {
   }
 
  private:
+  /// A step, measured by the probes that are on where it is logged.
+  StepResult probed_step(bool logged) {
+    const bool listed = trainer_.steps_done() == first_ + 3;
+    const std::vector<std::string>& names = s_.config.train.probes;
+    if (!logged || names.empty()) return listed ? listed_step() : trainer_.step();
+    Probes probes(names, trainer_.optimizer().groups());
+    const StepResult r = listed ? listed_step() : trainer_.step();
+    probes_ = probes_json(probes.values());
+    return r;
+  }
   /// A step under a ledger, kept for the report, with what the machine allows beside it.
   StepResult listed_step() {
     StepLedger l;
@@ -256,6 +269,7 @@ class Loop {
       m["val_loss"] = val_.loss;
       m["val_bits_per_byte"] = val_.bits_per_byte;
     }
+    if (!probes_.empty()) m["probes"] = probes_;
     run_.append_metrics(m.dump());
     if (o_.tensorboard) write_tensorboard(m);
     logged_ = Clock::now();
@@ -350,6 +364,7 @@ class Loop {
   ProgressLine line_;
   std::optional<TensorBoardLog> tensorboard_;
   Evaluation val_;
+  Json probes_ = Json::object();  // of the last logged step
   double flops_ = 0, peak_ = 0;
   int64_t first_, last_logged_ = 0;
   Clock::time_point start_, logged_;

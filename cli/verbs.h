@@ -100,13 +100,27 @@ struct ProfileVerbOptions : Common {
 };
 int profile(const ProfileVerbOptions& options);
 
+struct StepOptions : Common {
+  TargetOptions target;
+  std::vector<std::string> data;
+  std::string text, op, module, html;
+  int64_t batch = 0, seq = 0;  // 0: as the target trains
+  int64_t index = -1;          // which batch of the data; -1: the one that comes next
+  int64_t from = 1, to = 0;    // calls shown; 0: to the last
+  int64_t values = 4;          // first values of each operand
+};
+int step(const StepOptions& options);
+
 struct ReportVerbOptions : Common {
   std::string run;
 };
 int report(const ReportVerbOptions& options);
 
 struct CompareOptions : Common {
-  std::string a, b, out = "compare.html";
+  std::string a, b, out = "compare.html", text;
+  bool values = false;  // the same batch through both models instead
+  double tolerance = 0;
+  int64_t batch = 1, seq = 0;
 };
 int compare(const CompareOptions& options);
 

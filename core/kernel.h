@@ -5,11 +5,13 @@
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 
 #include "core/backend.h"
 #include "core/ledger.h"
 #include "core/program.h"
 #include "core/view.h"
+#include "core/watch.h"
 
 namespace tally {
 
@@ -26,6 +28,8 @@ namespace tally {
 ///   rebind(change)  sets the scalars that change from step to step (core/program.h): a learning
 ///                   rate, a random stream
 ///   draws()         true when it uses a random stream; it then has rebind()
+///   formula         one line of maths, for people who look at a step
+///   operands        the names of its views, "x, w, y"
 template <class C>
 concept KernelCall = std::is_trivially_copyable_v<C> && requires(const C& c) {
   { C::name } -> std::convertible_to<const char*>;
@@ -60,6 +64,24 @@ void check_views(const char* call, Device device, std::span<const View* const> v
 /// Error when two elements of an output share memory: what would be left is a matter of order.
 void check_no_overlap(const char* call, const View& out);
 
+/// What a watcher is shown of a call.
+template <KernelCall C>
+WatchedCall watched(const C& call) {
+  WatchedCall w{C::name, "", typeid(C), &call, {}};
+  const char* names = "";
+  if constexpr (requires { C::formula; }) w.formula = C::formula;
+  if constexpr (requires { C::operands; }) names = C::operands;
+  const auto one = [&](const auto& view) {
+    using V = std::decay_t<decltype(view)>;
+    constexpr bool out = std::is_base_of_v<Out, V>;
+    bool added_to = std::is_base_of_v<InOut, V>;
+    if constexpr (out) added_to = added_to || view.accumulate;
+    add_watched(w, names, view, out, added_to);
+  };
+  std::apply([&](const auto&... v) { (one(v), ...); }, call.views());
+  return w;
+}
+
 /// The storages of the outputs are about to change.
 template <KernelCall C>
 void note_writes(const C& call) {
@@ -75,14 +97,16 @@ void note_writes(const C& call) {
   recorder().last_call = C::name;
 }
 
+/// Lists the call in the ledger and shows it to the watcher, whichever of them is there.
 template <KernelCall C>
 void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   Recorder& r = recorder();
+  if (r.watcher) r.watcher->before(watched(call));
   r.provider = nullptr;
   const auto from = std::chrono::steady_clock::now();
   if (kernel) kernel(call);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - from,
-                                      start = from - r.ledger->began();
+                                      start = r.ledger ? from - r.ledger->began() : from - from;
   Entry e{C::name,
           C::kind,
           r.phase,
@@ -104,7 +128,8 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   for (const View* v : view_list(call)) {
     if (v->defined()) e.shapes.push_back(v->shape);
   }
-  r.ledger->add(std::move(e));
+  if (r.watcher) r.watcher->after(watched(call), e);
+  if (r.ledger) r.ledger->add(std::move(e));
 }
 
 /// A call that a program plays again.
@@ -115,7 +140,7 @@ class RecordedCall final : public Program::Step {
       : call_(call), kernel_(kernel), device_(device), fallback_(fallback) {}
   void play() override {
     Recorder& r = recorder();
-    if (r.ledger) [[unlikely]] {
+    if (r.listened()) [[unlikely]] {
       r.phase = phase;
       r.module = module;
       run_listed(device_, call_, kernel_, fallback_);
@@ -182,7 +207,7 @@ void run(Device device, C call) {
   detail::note_writes(call);
   if (recorder().program) [[unlikely]]
     detail::record_call(*recorder().program, device, call, kernel, fallback, scratch);
-  if (recorder().ledger) [[unlikely]]
+  if (recorder().listened()) [[unlikely]]
     detail::run_listed(device, call, kernel, fallback);
   else if (kernel)
     kernel(call);

@@ -24,7 +24,10 @@ class SavedTensor {
   SavedTensor(const Tensor& t)  // NOLINT(google-explicit-constructor)
       : tensor_(t),
         version_(t.defined() ? t.storage().version() : 0),
-        saved_by_(recorder().last_call) {}
+        saved_by_(recorder().last_call) {
+    if (recorder().watcher && t.defined()) [[unlikely]]
+      recorder().watcher->saved(t);
+  }
   const Tensor& get() const {
     if (tensor_.defined() && tensor_.storage().version() != version_) [[unlikely]]
       changed();

@@ -8,6 +8,7 @@ namespace tally {
 class Ledger;
 class MemorySource;
 class Program;
+class Watcher;
 
 /// What core sees of a tape (autograd/tape.h). A tensor carries the number of the tape that
 /// recorded it; numbers are never used again.
@@ -24,12 +25,15 @@ std::string to_text(Phase phase);
 struct Recorder {
   TapeNumber* tape = nullptr;  // records calls of apply<Op>; null while an op runs its parts
   Ledger* ledger = nullptr;    // lists every call
+  Watcher* watcher = nullptr;  // sees every call and its values (core/watch.h)
   Phase phase = Phase::forward;
   const char* module = "";  // path of the layer at work, interned
   const char* last_call = "nothing";
   const char* provider = nullptr;  // set by a kernel that has several implementations
   MemorySource* memory = nullptr;  // gives storages their bytes, instead of the backend
   Program* program = nullptr;      // records calls that shall run again
+
+  bool listened() const { return ledger || watcher; }
 };
 inline Recorder& recorder() {
   thread_local constinit Recorder r;

@@ -1,11 +1,13 @@
 #include "models/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "core/error.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
+#include "models/suggest.h"
 
 namespace tally {
 namespace {
@@ -20,6 +22,9 @@ constexpr Names<3> kPositions = {"none", "learned", "rope"};
 constexpr Names<2> kRopeLayouts = {"half", "interleaved"};
 constexpr Names<5> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell"};
 constexpr Names<2> kSchedules = {"constant", "cosine"};
+constexpr Names<8> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
+                              "max_logit",    "attention_entropy", "attention_saturation",
+                              "grad_norm",    "update_ratio"};
 
 /// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
 constexpr double kMaxParameters = 1e15;
@@ -64,6 +69,8 @@ std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; 
 std::span<const std::string_view> enum_names(Init) { return kInits; }
 std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
 
+std::span<const std::string_view> probe_names() { return kProbes; }
+
 std::string own_spelling(std::string_view field) { return std::string(field); }
 
 void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
@@ -104,6 +111,12 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(seq <= model.context, where, ": seq = ", seq,
                " must not exceed model.context = ", model.context, "; set seq to at most ",
                model.context, ", or raise model.context");
+  for (const std::string& probe : probes) {
+    const auto all = probe_names();
+    tally::check(std::find(all.begin(), all.end(), probe) != all.end(), where, ": probes: \"",
+                 probe, "\" is not known",
+                 did_you_mean(probe, std::vector<std::string>(all.begin(), all.end())));
+  }
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
   recompute_layers(recompute, model.layers, where);

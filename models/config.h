@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/fields.h"
 
@@ -86,7 +87,8 @@ struct TrainConfig {
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
   int64_t sample_every = 0, sample_tokens = 100;
   double val_fraction = 0.1;
-  std::string recompute = "none";  // models/recompute.h
+  std::string recompute = "none";   // models/recompute.h
+  std::vector<std::string> probes;  // of probe_names()
 
   bool operator==(const TrainConfig&) const = default;
 
@@ -103,6 +105,9 @@ struct RunConfig {
   /// Fills in derived fields, then checks. Errors begin with `where`, such as the file's name.
   void resolve_and_check(const std::string& where = "");
 };
+
+/// What can be measured on logged steps; see models/probes.h.
+std::span<const std::string_view> probe_names();
 
 std::span<const Field<ModelConfig>> model_fields();
 std::span<const Field<TrainConfig>> train_fields();

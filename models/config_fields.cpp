@@ -118,6 +118,9 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("sample_every", &T::sample_every, 0, kAny,
              "steps between samples; 0: only at the end"),
       number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
+      Field<T>{"probes", &T::probes, 0, 0,
+               "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
+               "attention_entropy, attention_saturation, grad_norm, update_ratio (docs/probes.md)"},
   };
   return fields;
 }

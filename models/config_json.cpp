@@ -44,6 +44,17 @@ Json override_value(std::string_view text) {
   }
 }
 
+/// "a,b" as a list of texts.
+Json comma_separated(std::string_view text) {
+  Json list = Json::array();
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    list.push_back(std::string(text.substr(0, comma)));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return list;
+}
+
 template <class S>
 void override_field(S& values, std::span<const Field<S>> fields, const std::string& section,
                     std::string_view name, std::string_view text) {
@@ -51,6 +62,8 @@ void override_field(S& values, std::span<const Field<S>> fields, const std::stri
   const bool is_text = std::holds_alternative<std::string S::*>(field.member) ||
                        std::holds_alternative<EnumMember<S>>(field.member);
   Json value = override_value(text);
+  if (std::holds_alternative<std::vector<std::string> S::*>(field.member) && !value.is_array())
+    value = comma_separated(text);
   if (is_text && !value.is_string()) value = std::string(text);
   set_field(values, field, value, "--set " + section + "." + std::string(name));
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace tally {
 
@@ -19,8 +20,8 @@ struct EnumMember {
 /// did-you-mean and the documentation all read.
 template <class S>
 struct Field {
-  using Member =
-      std::variant<int64_t S::*, double S::*, bool S::*, std::string S::*, EnumMember<S>>;
+  using Member = std::variant<int64_t S::*, double S::*, bool S::*, std::string S::*,
+                              std::vector<std::string> S::*, EnumMember<S>>;
 
   const char* name;
   Member member;

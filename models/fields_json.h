@@ -1,5 +1,6 @@
 #pragma once
 // Values of fields from and to JSON; for the .cpp files that read configurations only.
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -62,6 +63,13 @@ void set_field(S& values, const Field<S>& field, const Json& value, const std::s
                    check(well_formed_prefix(text) == text.size(), where, " must be UTF-8; it is ",
                          shown(value));
                    values.*member = text;
+                 },
+                 [&](std::vector<std::string> S::*member) {
+                   const bool texts = std::all_of(value.begin(), value.end(),
+                                                  [](const Json& v) { return v.is_string(); });
+                   check(value.is_array() && texts, where, " must be a list of texts; it is ",
+                         shown(value));
+                   values.*member = value.get<std::vector<std::string>>();
                  },
                  [&](const EnumMember<S>& member) {
                    const std::vector<std::string> names = strings(member.names);

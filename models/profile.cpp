@@ -16,16 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Tensor random_ids(const Shape& shape, int64_t vocab, uint64_t seed, Device device) {
-  std::vector<int64_t> ids(static_cast<size_t>(shape.numel()));
-  uint64_t state = seed;
-  for (int64_t& id : ids) {  // Knuth's MMIX generator: any spread over the vocabulary serves
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    id = static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(vocab));
-  }
-  return from_host<int64_t>(ids, shape, device);
-}
-
 /// One step that can be run again: a training step or the decoding of a token.
 class Work {
  public:
@@ -128,6 +118,16 @@ Json call_json(const Entry& e) {
 }
 
 }  // namespace
+
+Tensor random_ids(const Shape& shape, int64_t vocab, uint64_t seed, Device device) {
+  std::vector<int64_t> ids(static_cast<size_t>(shape.numel()));
+  uint64_t state = seed;
+  for (int64_t& id : ids) {  // Knuth's MMIX generator: any spread over the vocabulary serves
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    id = static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(vocab));
+  }
+  return from_host<int64_t>(ids, shape, device);
+}
 
 double Ceilings::roof(double intensity) const { return std::min(flops, intensity * memory()); }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/ledger.h"
+#include "core/tensor.h"
 #include "models/config.h"
 
 namespace tally {
@@ -48,6 +49,9 @@ struct Profile {
 /// median of `steps`. `progress` hears of each step. Error for a sequence beyond the context.
 Profile profile_model(const ModelConfig& config, const ProfileOptions& options,
                       const std::function<void(int)>& progress = {});
+
+/// Made-up tokens below `vocab`, a function of the seed alone.
+Tensor random_ids(const Shape& shape, int64_t vocab, uint64_t seed, Device device);
 
 /// Class of the lecture's tables (L20, L21): contraction, normalization, elementwise, movement, or
 /// optimizer for all that the optimizer's phase does.

@@ -5,17 +5,13 @@
 #include <charconv>
 #include <cmath>
 
-#include "autograd/tape.h"
+#include "models/bad_values.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/report.h"
 
 namespace tally {
 namespace {
-
-optim::WarmupCosine schedule_of(const TrainConfig& t) {
-  return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
-}
 
 // Name of the first tensor that holds a NaN or an infinity; "" if all are finite.
 std::string first_bad(const NamedTensors& tensors) {
@@ -30,6 +26,14 @@ constexpr uint64_t kDropoutKey = 0x9E3779B97F4A7C15u;
 
 }  // namespace
 
+optim::WarmupCosine schedule_of(const TrainConfig& t) {
+  return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
+}
+
+Generator dropout_of(const TrainConfig& t) {
+  return Generator(static_cast<uint64_t>(t.seed) ^ kDropoutKey);
+}
+
 double Evaluation::perplexity() const { return std::exp(loss); }
 
 Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
@@ -41,7 +45,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
              static_cast<uint64_t>(config.train.seed)),
       model_(build_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train)),
-      dropout_(static_cast<uint64_t>(config.train.seed) ^ kDropoutKey) {
+      dropout_(dropout_of(config.train)) {
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
@@ -73,28 +77,44 @@ double Trainer::model_flops_per_step() const {
          static_cast<double>(config_.train.accumulation);
 }
 
-void Trainer::check_finite(double loss, double norm, int64_t step) {
+TrainingStep::Batch Trainer::batch_of(int64_t step) {
+  return [this, step](int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets) {
+    train_.batch(step * config_.train.accumulation + micro, ids, targets);
+  };
+}
+
+// Nothing was updated yet, so the same weights, batch and masks give the same step again.
+std::string Trainer::first_bad_call_of(int64_t step, uint64_t dropout_position) {
+  step_->discard();
+  step_->set_mode(StepMode::eager);  // every call anew, each with its values
+  dropout_.set_position(dropout_position);
+  const std::string found = first_bad_call([&] { step_->gradients(batch_of(step)); });
+  step_->discard();
+  dropout_.set_position(dropout_position);
+  return found.empty() ? "computed once more, every value was finite" : found;
+}
+
+void Trainer::check_finite(double loss, double norm, int64_t step, uint64_t dropout_position) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string weight = first_bad(named_model());
   const std::string gradient =
       weight.empty() && std::isfinite(loss) ? optim::first_bad_gradient(optimizer().groups()) : "";
-  step_->discard();
+  const std::string call = first_bad_call_of(step, dropout_position);
   fail("train: step ", step + 1, ": the ", std::isfinite(loss) ? "gradient norm" : "loss", " is ",
        std::isfinite(loss) ? norm : loss,
        !weight.empty()     ? "; the first bad weight is " + weight
        : !gradient.empty() ? "; the first bad gradient is that of " + gradient
                            : "; all weights are finite",
+       "; ", call,
        "; stopped before the update, the last checkpoint is untouched; lower the learning rate or "
        "look at the data of this step");
 }
 
 StepResult Trainer::step() {
   const int64_t t = steps_done();
-  const auto batch = [&](int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets) {
-    train_.batch(t * config_.train.accumulation + micro, ids, targets);
-  };
-  const TrainingStep::Result r = step_->gradients(batch);
-  check_finite(r.loss, r.norm, t);
+  const uint64_t dropout_position = dropout_.position();
+  const TrainingStep::Result r = step_->gradients(batch_of(t));
+  check_finite(r.loss, r.norm, t, dropout_position);
   const double lr = schedule_.at(t);
   step_->update(lr);
   return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.mean_log_z()};

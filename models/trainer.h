@@ -24,6 +24,11 @@ struct StepResult {
   double log_z = 0;  // mean of log Z over the tokens of the step
 };
 
+/// What training makes of a configuration: the learning rate of every step, and the masks of
+/// dropout.
+optim::WarmupCosine schedule_of(const TrainConfig& config);
+Generator dropout_of(const TrainConfig& config);
+
 /// Loss over a split.
 struct Evaluation {
   double loss = 0;  // nats a token
@@ -45,7 +50,9 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any
-  /// weight changes when the loss or a gradient is not finite, naming the first bad tensor.
+  /// weight changes when the loss or a gradient is not finite, naming the first bad tensor, and the
+  /// op whose output was the first to hold a NaN or an infinity: the step is computed once more,
+  /// watched, from the same weights, batch and dropout.
   StepResult step();
   /// Loss over the held-out split in the order of the text; `batches` 0: all of it.
   Evaluation evaluate(int64_t batches = 0);
@@ -72,7 +79,9 @@ class Trainer {
   const RunConfig& config() const { return config_; }
 
  private:
-  void check_finite(double loss, double norm, int64_t step);
+  TrainingStep::Batch batch_of(int64_t step);
+  void check_finite(double loss, double norm, int64_t step, uint64_t dropout_position);
+  std::string first_bad_call_of(int64_t step, uint64_t dropout_position);
   NamedTensors named_model();
 
   RunConfig config_;

@@ -85,6 +85,18 @@ expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out ru
 expect 1 'no such file or folder' tokenizer info nofile
 expect 1 'whole numbers' tokenizer decode bytes 1 x
 expect 1 'give --dtype' data inspect short.txt
+expect 1 'did you mean "log_z"' train llama-smoke --data "$text" --out run --set train.probes=log_y
+expect 1 'no preset, file or folder' step nowhere
+expect 1 'no call of this step is named gaet' step llama-smoke --batch 1 --seq 8 --op gaet
+expect 1 'no call of this step is in block' step llama-smoke --batch 1 --seq 8 --module block9
+expect 1 'the step has calls 1 to' step llama-smoke --batch 1 --seq 8 --from 9999
+expect 1 'do not fit the context' step llama-smoke --seq 99999
+expect 1 'meta computes no values' step llama-smoke --device meta
+expect 1 'needs a tokenizer' step demo --batch 1 --seq 8 --text "a text"
+expect 1 'at least 2 tokens' step llama-smoke --text a
+expect 1 'choose one of --text and --data' step llama-smoke --text ab --data short.txt
+expect 1 'one batch does not serve' compare demo llama-smoke --values --seq 8
+expect 1 'is not the directory of a run' compare llama-smoke gpt-smoke
 
 # Output that does not arrive is an error, whatever printed it.
 lost() {
@@ -115,7 +127,7 @@ printf '\0\0\300\177' |
 sum=$(cksum "$weights")
 got=0
 timeout 60 "$tally" train --resume nan --steps 4 --quiet > out 2> err || got=$?
-if [ "$got" -eq 1 ] && grep -q 'step 3: the loss is .*the first bad weight is ' err &&
+if [ "$got" -eq 1 ] && grep -q 'step 3: the loss is .*the first bad weight is .*not finite is in .*its inputs: ' err &&
   [ "$(cksum "$weights")" = "$sum" ]; then
   passed=$((passed + 1))
 else
@@ -171,6 +183,16 @@ document import "$hf" --out imported
 same "logsumexp: no central differences" grep -q '"checked_by_differences": 1[0-9]' out
 "$tally" train --help > out
 same "the usage does not say tally train" grep -q 'Usage: tally train' out
+if timeout 60 "$tally" train llama-smoke --data some.txt --out seldom --steps 2 --quiet \
+  --set train.eval_every=0 --set train.checkpoint_every=0 --set train.probes=log_z > out 2> err &&
+  grep -q '"probes":{"log_z":{"mean":' seldom/metrics.jsonl; then
+  passed=$((passed + 1))
+else
+  echo "probes without evaluations: $(tail -1 err)"; failed=$((failed + 1))
+fi
+"$tally" step seldom --batch 1 --seq 8 --html step.html > out 2> err && grep -q '<details class="call">' step.html &&
+  "$tally" compare seldom seldom --values --seq 8 2> err | grep -q 'ops agree, forward and backward' &&
+  passed=$((passed + 1)) || { echo "a step of a run: $(tail -1 err)"; failed=$((failed + 1)); }
 
 # F45: a full disk: nothing is lost, and the reason is named. A limit on file size stands for it.
 if (ulimit -f 64; timeout 60 "$tally" train llama-smoke --data "$text" --out full --steps 1 --quiet) > out 2> err; then

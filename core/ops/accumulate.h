@@ -15,6 +15,8 @@ struct Accumulate {
     static constexpr Kind kind = Kind::elementwise;
     In x;
     InOut sum;
+    static constexpr const char* formula = "sum = sum + x";
+    static constexpr const char* operands = "x, sum";
     auto views() const { return std::tie(x, sum); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return flops(x.numel()) + reads(x) + updates(sum); }
@@ -32,6 +34,8 @@ struct Accumulate {
     static constexpr Kind kind = Kind::elementwise;
     In x, y;
     Out sum;
+    static constexpr const char* formula = "sum = x + y";
+    static constexpr const char* operands = "x, y, sum";
     auto views() const { return std::tie(x, y, sum); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return flops(x.numel()) + reads(x, y) + writes(sum); }

@@ -27,6 +27,8 @@ struct Activation {
     In x;
     Out y;
     Attrs attrs;
+    static constexpr const char* formula = "y = act(x)";
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -50,6 +52,8 @@ struct Activation {
     In dy, x;
     Out dx;
     Attrs attrs;
+    static constexpr const char* formula = "dx = dy act'(x)";
+    static constexpr const char* operands = "dy, x, dx";
     auto views() const { return std::tie(dy, x, dx); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {

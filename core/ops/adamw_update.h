@@ -51,6 +51,10 @@ struct AdamWUpdate {
       root_correction = std::sqrt(1 - std::pow(attrs.beta2, t));
       eps = attrs.eps;
     }
+    static constexpr const char* formula =
+        "g = scale dw, m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2, w = (1 - lr decay) "
+        "w - lr m^ / (sqrt(v^) + eps)";
+    static constexpr const char* operands = "dw, scale, w, m, v";
     auto views() const { return std::tie(dw, scale, w, m, v); }
     DType dtype() const { return w.dtype; }
     Cost cost() const {

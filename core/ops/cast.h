@@ -28,6 +28,8 @@ struct Cast {
     static constexpr bool moves_any_type = true;
     In x;
     Out y;
+    static constexpr const char* formula = "y = x in the type of y";
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return reads(x) + writes(y); }

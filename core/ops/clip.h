@@ -22,6 +22,8 @@ struct SquareSum {
     static constexpr Kind kind = Kind::elementwise;
     In x;
     InOut sum;
+    static constexpr const char* formula = "sum = sum + sum_i x[i]^2";
+    static constexpr const char* operands = "x, sum";
     auto views() const { return std::tie(x, sum); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -73,6 +75,9 @@ struct ClipFactor {
     In sum;
     Out factor, norm;
     double max_norm, scale;
+    static constexpr const char* formula =
+        "norm = s sqrt(sum), factor = s min(1, max_norm / (norm + 1e-6))";
+    static constexpr const char* operands = "sum, factor, norm";
     auto views() const { return std::tie(sum, factor, norm); }
     DType dtype() const { return factor.dtype; }
     Cost cost() const { return flops(5) + reads(sum) + writes(factor, norm); }

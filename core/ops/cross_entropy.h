@@ -44,6 +44,8 @@ struct CrossEntropy {
     static constexpr const char* name = "cross_entropy.forward";
     static constexpr Kind kind = Kind::normalization;
     Out loss, l, stats;
+    static constexpr const char* formula = "loss = mean(l - x[target] + z l^2), l = log sum exp(x)";
+    static constexpr const char* operands = "x, targets, loss, l, stats";
     auto views() const { return std::tie(x, targets, loss, l, stats); }
     Cost cost() const {
       const double sums = LossTotals<double>::kFlopsPerRow + (reduction == Reduction::none ? 0 : 1);
@@ -77,6 +79,8 @@ struct CrossEntropy {
     static constexpr Kind kind = Kind::normalization;
     In dy, l, stats;
     Out dx;
+    static constexpr const char* formula = "dx = dy (softmax(x) (1 + 2 z l) - onehot(target)) / n";
+    static constexpr const char* operands = "x, targets, dy, l, stats, dx";
     auto views() const { return std::tie(x, targets, dy, l, stats, dx); }
     bool reads_count() const { return divides() && normalizer == 0; }
     Cost cost() const {

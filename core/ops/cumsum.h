@@ -25,6 +25,8 @@ struct CumSum {
     Out y;
     int axis;
     bool from_end;
+    static constexpr const char* formula = "y[i] = x[0] + ... + x[i]";
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return flops(x.numel()) + reads(x) + writes(y); }

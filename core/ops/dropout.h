@@ -56,6 +56,8 @@ struct Dropout {
     Attrs attrs;
     bool draws() const { return true; }
     void rebind(const StepChange& change) { attrs.stream += change.streams; }
+    static constexpr const char* formula = "y = kept x / (1 - p) (+ residual)";
+    static constexpr const char* operands = "x, residual, y";
     auto views() const { return std::tie(x, residual, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {

@@ -54,6 +54,8 @@ struct Embedding {
     In ids, w;
     Out y;
     double scale;
+    static constexpr const char* formula = "y = w[ids]";
+    static constexpr const char* operands = "ids, w, y";
     auto views() const { return std::tie(ids, w, y); }
     DType dtype() const { return w.dtype; }
     Cost cost() const {
@@ -79,6 +81,8 @@ struct Embedding {
     double scale;
     int64_t padding_id;
     std::byte* scratch = nullptr;
+    static constexpr const char* formula = "dw[ids] += dy";
+    static constexpr const char* operands = "ids, dy, dw";
     auto views() const { return std::tie(ids, dy, dw); }
     DType dtype() const { return dy.dtype; }
     size_t workspace() const {

@@ -29,6 +29,8 @@ struct Gate {
     In a, b;
     Out y;
     Attrs attrs;
+    static constexpr const char* formula = "y = act(a) b";
+    static constexpr const char* operands = "a, b, y";
     auto views() const { return std::tie(a, b, y); }
     DType dtype() const { return a.dtype; }
     Cost cost() const {
@@ -54,6 +56,8 @@ struct Gate {
     In dy, a, b;
     Out da, db;
     Attrs attrs;
+    static constexpr const char* formula = "da = dy b act'(a), db = dy act(a)";
+    static constexpr const char* operands = "dy, a, b, da, db";
     auto views() const { return std::tie(dy, a, b, da, db); }
     DType dtype() const { return a.dtype; }
     Cost cost() const {

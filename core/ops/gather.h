@@ -36,6 +36,8 @@ struct GatherCalls {
     In x, index;
     Out y;
     int axis;
+    static constexpr const char* formula = "y = x[index] along the axis";
+    static constexpr const char* operands = "x, index, y";
     auto views() const { return std::tie(x, index, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return reads_if(y.numel() > 0, index) + reads(y) + writes(y); }
@@ -59,6 +61,8 @@ struct GatherCalls {
     In dy, index;
     Out dx;
     int axis;
+    static constexpr const char* formula = "dx[index] += dy";
+    static constexpr const char* operands = "dy, index, dx";
     auto views() const { return std::tie(dy, index, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

@@ -37,6 +37,9 @@ struct LayerNorm {
     Out y, m, r;
     double eps;
     bool unit_offset;
+    static constexpr const char* formula =
+        "y = (x - m) r w + b, m = mean(x), r = 1 / sqrt(var(x) + eps)";
+    static constexpr const char* operands = "x, w, b, y, m, r";
     auto views() const { return std::tie(x, w, b, y, m, r); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -75,6 +78,9 @@ struct LayerNorm {
     Out dx, dw, db;
     bool unit_offset;
     std::byte* scratch = nullptr;
+    static constexpr const char* formula =
+        "n = (x - m) r, g = dy w, dx = r (g - mean(g) - n mean(g n)), dw = sum(dy n), db = sum(dy)";
+    static constexpr const char* operands = "dy, x, w, m, r, dx, dw, db";
     auto views() const { return std::tie(dy, x, w, m, r, dx, dw, db); }
     DType dtype() const { return x.dtype; }
     size_t workspace() const {

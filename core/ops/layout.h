@@ -22,6 +22,8 @@ struct Copy {
     static constexpr bool moves_any_type = true;
     In x;
     Out y;
+    static constexpr const char* formula = "y = x";
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return reads(x) + writes(y); }

@@ -24,6 +24,8 @@ struct Linear {
     static constexpr Kind kind = Kind::contraction;
     In x, w, b;
     Out y;
+    static constexpr const char* formula = "y = x w^T (+ b)";
+    static constexpr const char* operands = "x, w, b, y";
     auto views() const { return std::tie(x, w, b, y); }
     DType dtype() const { return x.dtype; }
     double products() const { return 2.0 * x.rows() * w.rows() * w.cols(); }
@@ -51,6 +53,8 @@ struct Linear {
     static constexpr Kind kind = Kind::contraction;
     In dy, x, w;
     Out dx, dw, db;
+    static constexpr const char* formula = "dx = dy w, dw = dy^T x, db = sum(dy)";
+    static constexpr const char* operands = "dy, x, w, dx, dw, db";
     auto views() const { return std::tie(dy, x, w, dx, dw, db); }
     DType dtype() const { return dy.dtype; }
     double products() const {

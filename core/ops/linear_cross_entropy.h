@@ -46,6 +46,9 @@ struct LinearCrossEntropy {
     Reduction reduction;
     double normalizer;  // 0: the number of targets that count
     std::byte* scratch = nullptr;
+    static constexpr const char* formula =
+        "x = h w^T, loss = mean(log Z - x[target] + z log^2 Z), e = dloss/dx, gh = e w, gw = e^T h";
+    static constexpr const char* operands = "h, w, targets, loss, stats, gh, gw";
     auto views() const { return std::tie(h, w, targets, loss, stats, gh, gw); }
     DType dtype() const { return h.dtype; }
     int64_t rows() const { return targets.numel(); }
@@ -90,6 +93,8 @@ struct LinearCrossEntropy {
     In dy, gh, gw;
     Out dh, dw;  // may be the same memory as gh and gw
     DType element;
+    static constexpr const char* formula = "dh = dy gh, dw = dy gw";
+    static constexpr const char* operands = "dy, gh, gw, dh, dw";
     auto views() const { return std::tie(dy, gh, gw, dh, dw); }
     DType dtype() const { return element; }
     Cost cost() const {

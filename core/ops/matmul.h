@@ -32,6 +32,8 @@ struct MatMul {
     In a, b;  // (..., M, K) and (..., K, N), or transposed if the flag is set
     Out y;    // (..., M, N)
     bool trans_a, trans_b;
+    static constexpr const char* formula = "y = a b";
+    static constexpr const char* operands = "a, b, y";
     auto views() const { return std::tie(a, b, y); }
     DType dtype() const { return a.dtype; }
     int64_t m() const { return y.shape[-2]; }

@@ -43,6 +43,8 @@ struct Reduce {
     In x;
     Out y;  // broadcasts to x
     double correction = 0;
+    static constexpr const char* formula = Rule::formulas[0];
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -72,6 +74,8 @@ struct Reduce {
     In dy, x, y;  // x and y where the rule needs them; dy and y broadcast to dx
     Out dx;
     double correction = 0;
+    static constexpr const char* formula = Rule::formulas[1];
+    static constexpr const char* operands = "dy, x, y, dx";
     auto views() const { return std::tie(dy, x, y, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

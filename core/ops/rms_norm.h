@@ -53,6 +53,8 @@ struct RMSNorm {
     Out y, r;
     double eps;
     bool unit_offset, round_before_weight;
+    static constexpr const char* formula = "y = x r w, r = 1 / sqrt(mean(x^2) + eps)";
+    static constexpr const char* operands = "x, w, y, r";
     auto views() const { return std::tie(x, w, y, r); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -85,6 +87,9 @@ struct RMSNorm {
     Out dx, dw;
     bool unit_offset;
     std::byte* scratch = nullptr;
+    static constexpr const char* formula =
+        "n = x r, g = dy w, dx = r (g - n mean(g n)), dw = sum(dy n)";
+    static constexpr const char* operands = "dy, x, w, r, dx, dw";
     auto views() const { return std::tie(dy, x, w, r, dx, dw); }
     DType dtype() const { return x.dtype; }
     size_t workspace() const {

@@ -40,6 +40,7 @@ struct Rope {
     In x, table, positions;
     Out y;
     Attrs attrs;
+    static constexpr const char* operands = "x, table, positions, y";
     auto views() const { return std::tie(x, table, positions, y); }
     DType dtype() const { return x.dtype; }
     /// Element 0 or 1 of pair i.
@@ -90,6 +91,7 @@ struct Rope {
   };
   struct Forward : Turn {
     static constexpr const char* name = "rope.forward";
+    static constexpr const char* formula = "y0 = x0 cos - x1 sin, y1 = x1 cos + x0 sin";
     template <class T>
     void reference() const {
       this->template turn<T>(false);
@@ -97,6 +99,7 @@ struct Rope {
   };
   struct Backward : Turn {
     static constexpr const char* name = "rope.backward";
+    static constexpr const char* formula = "y0 = x0 cos + x1 sin, y1 = x1 cos - x0 sin";
     template <class T>
     void reference() const {
       this->template turn<T>(true);

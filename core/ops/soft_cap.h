@@ -32,6 +32,8 @@ struct SoftCap {
     In x;
     Out y;
     double cap;
+    static constexpr const char* formula = "y = cap tanh(x / cap)";
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return flops(3.0 * static_cast<double>(x.numel())) + reads(x) + writes(y); }
@@ -52,6 +54,8 @@ struct SoftCap {
     In dy, x;
     Out dx;
     double cap;
+    static constexpr const char* formula = "dx = dy (1 - tanh(x / cap)^2)";
+    static constexpr const char* operands = "dy, x, dx";
     auto views() const { return std::tie(dy, x, dx); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {

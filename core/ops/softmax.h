@@ -62,6 +62,8 @@ struct Softmax {
     In x, mask;
     Out y;
     double scale;
+    static constexpr const char* formula = "y = exp(x) / sum exp(x)";
+    static constexpr const char* operands = "x, mask, y";
     auto views() const { return std::tie(x, mask, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -103,6 +105,8 @@ struct Softmax {
     In dy, y;
     Out dx;
     double scale;
+    static constexpr const char* formula = "dx = y (dy - sum(dy y))";
+    static constexpr const char* operands = "dy, y, dx";
     auto views() const { return std::tie(dy, y, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {
@@ -161,6 +165,8 @@ struct LogSoftmax {
     In x, mask;
     Out y;
     double scale;
+    static constexpr const char* formula = "y = x - log sum exp(x)";
+    static constexpr const char* operands = "x, mask, y";
     auto views() const { return std::tie(x, mask, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -204,6 +210,8 @@ struct LogSoftmax {
     In dy, y, mask;
     Out dx;
     double scale;
+    static constexpr const char* formula = "dx = dy - exp(y) sum(dy)";
+    static constexpr const char* operands = "dy, y, mask, dx";
     auto views() const { return std::tie(dy, y, mask, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

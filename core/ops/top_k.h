@@ -29,6 +29,8 @@ struct TopK {
     static constexpr Kind kind = Kind::movement;
     In x;
     Out values, indices;
+    static constexpr const char* formula = "values, indices = the k largest of each row of x";
+    static constexpr const char* operands = "x, values, indices";
     auto views() const { return std::tie(x, values, indices); }
     DType dtype() const { return x.dtype; }
     Cost cost() const { return reads_if(values.numel() > 0, x) + writes(values, indices); }
@@ -66,6 +68,8 @@ struct TopK {
     static constexpr Kind kind = Kind::movement;
     In dvalues, indices;
     Out dx;
+    static constexpr const char* formula = "dx[indices] = dvalues, 0 elsewhere";
+    static constexpr const char* operands = "dvalues, indices, dx";
     auto views() const { return std::tie(dvalues, indices, dx); }
     DType dtype() const { return dvalues.dtype; }
     Cost cost() const {

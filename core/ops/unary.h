@@ -36,6 +36,8 @@ struct Unary {
     In x;
     Out y;
     UnaryAttrs attrs;
+    static constexpr const char* formula = Rule::formulas[0];
+    static constexpr const char* operands = "x, y";
     auto views() const { return std::tie(x, y); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
@@ -57,6 +59,8 @@ struct Unary {
     In dy, kept;
     Out dx;
     UnaryAttrs attrs;
+    static constexpr const char* formula = Rule::formulas[1];
+    static constexpr const char* operands = "dy, kept, dx";
     auto views() const { return std::tie(dy, kept, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

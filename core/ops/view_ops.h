@@ -119,6 +119,8 @@ struct Narrow {
     Out dx;
     int axis;
     int64_t start, step;
+    static constexpr const char* formula = "dx = dy in the slice, 0 elsewhere";
+    static constexpr const char* operands = "dy, dx";
     auto views() const { return std::tie(dy, dx); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

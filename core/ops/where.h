@@ -25,6 +25,8 @@ struct Where {
     static constexpr bool any_strides = true;
     In c, a, b;
     Out y;
+    static constexpr const char* formula = "y = c ? a : b";
+    static constexpr const char* operands = "c, a, b, y";
     auto views() const { return std::tie(c, a, b, y); }
     DType dtype() const { return y.dtype; }
     Cost cost() const { return reads_if(y.numel() > 0, c, a, b) + writes(y); }
@@ -47,6 +49,8 @@ struct Where {
     static constexpr bool any_strides = true;
     In dy, c;
     Out da, db;
+    static constexpr const char* formula = "da = c ? dy : 0, db = c ? 0 : dy";
+    static constexpr const char* operands = "dy, c, da, db";
     auto views() const { return std::tie(dy, c, da, db); }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {

@@ -15,6 +15,10 @@ struct AttentionBackward : AttentionScores {
   static constexpr bool any_strides = true;
   In dy, y, l;
   Out dq, dk, dv;
+  static constexpr const char* formula =
+      "p = exp(s - l), ds = p (dy v^T - sum(dy y)), dq = scale ds k, dk = scale ds^T q, dv = p^T "
+      "dy";
+  static constexpr const char* operands = "q, k, v, mask, dy, y, l, dq, dk, dv";
   auto views() const { return std::tie(q, k, v, mask, dy, y, l, dq, dk, dv); }
   DType dtype() const { return q.dtype; }
   bool wants_scores() const { return dq.defined() || dk.defined(); }

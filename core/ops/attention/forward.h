@@ -11,6 +11,9 @@ struct AttentionForward : AttentionScores {
   static constexpr Kind kind = Kind::contraction;
   static constexpr bool any_strides = true;
   Out y, l;
+  static constexpr const char* formula =
+      "s = cap(scale q k^T) where seen, y = softmax(s) v, l = log sum exp(s)";
+  static constexpr const char* operands = "q, k, v, mask, y, l";
   auto views() const { return std::tie(q, k, v, mask, y, l); }
   DType dtype() const { return q.dtype; }
   ModelFlops model_flops() const {

@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+#include "models/target.h"
+#include "models/walk.h"
+
+namespace tally::cli {
+
+/// A model with weights (those of a run or a checkpoint, else the initial ones) and all that its
+/// next training step needs.
+struct StepModel {
+  Target target;
+  std::unique_ptr<nn::Decoder> model;
+  std::unique_ptr<optim::AdamW> optimizer;
+  std::optional<Generator> dropout;  // where the model has any
+  double lr = 0;
+};
+/// `seed`: of initial weights, for targets without weights.
+StepModel make_step_model(const std::string& name, const std::vector<std::string>& set, DType dtype,
+                          Device device);
+
+/// Ids and targets of one step, (B,T), and where they come from.
+struct StepBatch {
+  Tensor ids, targets;
+  std::string source;
+};
+/// A batch of `--text`, of `--data`, of the run's own data, or of made-up tokens, in this order of
+/// preference. Error where a text needs a tokenizer that the target does not have.
+StepBatch make_step_batch(const StepOptions& options, const StepModel& model);
+
+}  // namespace tally::cli

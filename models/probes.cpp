@@ -1,0 +1,141 @@
+#include "models/probes.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/ops/adamw_update.h"
+#include "core/ops/loss_row.h"
+#include "models/probe_measures.h"
+
+namespace tally {
+namespace {
+
+/// "blocks[3]" of "blocks[3].attention"; the path itself when there is nothing below a block.
+bool is_block(std::string_view module) {
+  return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
+}
+bool is_sublayer(std::string_view module) {
+  return module.starts_with("blocks[") &&
+         (module.ends_with(".attention") || module.ends_with(".mlp"));
+}
+
+}  // namespace
+
+Probes::Probes(const std::vector<std::string>& names,
+               const std::vector<optim::ParameterGroup>& groups) {
+  for (const std::string& name : names) places_[name];
+  for (const optim::ParameterGroup& g : groups) {
+    for (const auto& [name, t] : g.parameters) parameters_[t.data()] = name;
+  }
+}
+
+double Probes::Mean::value() const {
+  const double mean = count > 0 ? sum / count : NAN;
+  return root ? std::sqrt(mean) : mean;
+}
+
+Probes::Mean& Probes::at(const char* probe, const std::string& place) {
+  Places& places = places_.at(probe);
+  for (auto& [name, mean] : places) {
+    if (name == place) return mean;
+  }
+  return places.emplace_back(place, Mean{}).second;
+}
+
+void Probes::add(const char* probe, const std::string& place, double sum, double count, bool root) {
+  if (!wants(probe)) return;
+  Mean& m = at(probe, place);
+  m.sum += sum;
+  m.count += count;
+  m.root = root;
+}
+
+void Probes::raise(const char* probe, const std::string& place, double value) {
+  if (!wants(probe)) return;
+  Mean& m = at(probe, place);
+  if (m.count == 0 || !(value <= m.sum)) m.sum = value;
+  m.count = 1;
+}
+
+void Probes::before(const WatchedCall& call) {
+  const auto* step = call.as<ops::AdamWUpdate::Call>();
+  if (!step || !wants("update_ratio")) return;
+  old_parameter_.resize(static_cast<size_t>(step->w.nbytes()));
+  if (step->w.is_dense()) std::memcpy(old_parameter_.data(), step->w.data, old_parameter_.size());
+}
+
+void Probes::after(const WatchedCall& call, const Entry& entry) {
+  if (entry.phase == Phase::optimizer) return update(call);
+  if (entry.phase != Phase::forward) return;
+  if (is_sublayer(entry.module)) branch_ = entry.module;
+  residual(call, entry);
+  attention(call, entry);
+  loss(call);
+}
+
+// What a block adds to the stream arrives by an `add`, or by a dropout that adds. The last one in a
+// block leaves the stream as the next block finds it.
+void Probes::residual(const WatchedCall& call, const Entry& entry) {
+  const std::string_view module = entry.module;
+  const bool embedding = module == "embedding";
+  if (!embedding && !is_block(module)) return;
+  const bool drops = call.find("residual") != nullptr;
+  const View* branch = drops ? call.find("x") : call.find("b");
+  if (branch && !embedding && wants("sublayer_rms"))
+    add("sublayer_rms", branch_, square_sum(*branch), static_cast<double>(branch->numel()), true);
+  const View* stream = call.find("y");
+  if (!stream || !wants("residual_rms")) return;
+  if (module != stream_place_) settle_stream();
+  stream_place_ = module;
+  stream_squares_ = square_sum(*stream);
+  stream_count_ = static_cast<double>(stream->numel());
+}
+
+void Probes::attention(const WatchedCall& call, const Entry& entry) {
+  const auto* a = call.as<ops::AttentionForward>();
+  if (!a || !(wants("max_logit") || wants("attention_entropy") || wants("attention_saturation")))
+    return;
+  const AttentionMeasure m = measure_attention(*a);
+  const std::string_view module = entry.module;
+  const std::string block(module.substr(0, module.rfind('.')));
+  add("attention_entropy", block, m.entropy, m.rows);
+  add("attention_saturation", block, m.saturated, m.rows);
+  raise("max_logit", block, m.max_logit);
+}
+
+void Probes::loss(const WatchedCall& call) {
+  const View* stats = call.find("stats");
+  if (!stats || stats->numel() != ops::LossStats::kSize || !wants("log_z")) return;
+  const std::vector<double> s = summarize(*stats, ops::LossStats::kSize).first;
+  const double count = s[ops::LossStats::kCount];
+  add("log_z", "mean", s[ops::LossStats::kLogZ], count);
+  add("log_z", "rms", s[ops::LossStats::kLogZSquared], count, true);
+}
+
+void Probes::update(const WatchedCall& call) {
+  const auto* step = call.as<ops::AdamWUpdate::Call>();
+  if (!step) return;
+  const auto name = parameters_.find(step->w.data);
+  if (name == parameters_.end()) return;
+  if (wants("grad_norm")) add("grad_norm", name->second, square_sum(step->dw), 1, true);
+  if (!wants("update_ratio") || !step->w.is_dense()) return;
+  const auto [change, weight] = change_of(step->w, old_parameter_.data());
+  if (weight > 0) add("update_ratio", name->second, change / weight, 1);
+}
+
+void Probes::settle_stream() {
+  if (stream_count_ > 0) add("residual_rms", stream_place_, stream_squares_, stream_count_, true);
+  stream_count_ = 0;
+}
+
+ProbeValues Probes::values() {
+  settle_stream();
+  ProbeValues all;
+  for (const auto& [probe, places] : places_) {
+    auto& list = all[probe];
+    for (const auto& [place, mean] : places) list.emplace_back(place, mean.value());
+  }
+  return all;
+}
+
+}  // namespace tally

@@ -1,0 +1,193 @@
+// Probes: what they measure, that they change nothing, and how they are named.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cli/probe_view.h"
+#include "core/ops/all.h"
+#include "models/config_json.h"
+#include "models/probe_measures.h"
+#include "models/probes.h"
+#include "tests/training_helpers.h"
+
+using namespace tally;
+using namespace tally::cli;
+using namespace tally::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<std::string> all_probes() { return {probe_names().begin(), probe_names().end()}; }
+
+struct Probed {
+  StepResult step;
+  ProbeValues values;
+};
+Probed probed_step(Trainer& t, const std::vector<std::string>& names) {
+  Probes probes(names, t.optimizer().groups());
+  const StepResult r = t.step();
+  return {r, probes.values()};
+}
+double value(const ProbeValues& v, const std::string& probe, const std::string& place) {
+  for (const auto& [name, x] : v.at(probe))
+    if (name == place) return x;
+  FAIL("no " << place << " of " << probe);
+  return NAN;
+}
+double rms(std::span<const float> x) {
+  double s = 0;
+  for (float v : x) s += static_cast<double>(v) * v;
+  return std::sqrt(s / static_cast<double>(x.size()));
+}
+
+}  // namespace
+
+TEST_CASE("probes: the weights of a training have the same bits with all of them on", "[probes]") {
+  for (int64_t accumulation : {1, 3}) {
+    Made plain(small(accumulation)), watched(small(accumulation));
+    for (int i = 0; i < 5; ++i) {
+      const StepResult a = plain.trainer->step();
+      const Probed b = probed_step(*watched.trainer, all_probes());
+      CHECK(a.loss == b.step.loss);
+      CHECK(a.grad_norm == b.step.grad_norm);
+      CHECK(b.values.size() == probe_names().size());
+      for (const auto& [probe, places] : b.values) {
+        INFO(probe);
+        CHECK(!places.empty());
+        for (const auto& [place, x] : places) CHECK(std::isfinite(x));
+      }
+    }
+    CHECK(weights(*plain.trainer) == weights(*watched.trainer));
+  }
+}
+
+TEST_CASE("probes: gradient norms by parameter add up to the global norm, log Z is the step's",
+          "[probes]") {
+  Made m(small());
+  const Probed p = probed_step(*m.trainer, {"grad_norm", "log_z"});
+  double squares = 0;
+  for (const auto& [name, norm] : p.values.at("grad_norm")) squares += norm * norm;
+  CHECK(std::sqrt(squares) == Approx(p.step.grad_norm).epsilon(1e-6));
+  CHECK(p.values.at("grad_norm").size() == m.trainer->model().named_parameters().size());
+  CHECK(value(p.values, "log_z", "mean") == Approx(p.step.log_z).epsilon(1e-6));
+  CHECK(value(p.values, "log_z", "rms") >= std::abs(p.step.log_z) * (1 - 1e-6));
+}
+
+TEST_CASE("probes: the update ratio is what the weights moved by", "[probes]") {
+  Made m(small());
+  losses(*m.trainer, 3);
+  const auto before = weights(*m.trainer);
+  const Probed p = probed_step(*m.trainer, {"update_ratio"});
+  const auto after = weights(*m.trainer);
+  size_t i = 0;
+  for (auto& [name, w] : m.trainer->model().named_parameters()) {
+    INFO(name);
+    std::vector<float> change(before[i].size());
+    for (size_t k = 0; k < change.size(); ++k) change[k] = after[i][k] - before[i][k];
+    CHECK(value(p.values, "update_ratio", name) ==
+          Approx(rms(change) / rms(before[i])).epsilon(1e-4));
+    ++i;
+  }
+}
+
+TEST_CASE("probes: residual and sub-layer sizes follow the weights", "[probes]") {
+  RunConfig c = small();
+  c.model.layers = 2;
+  c.model.residual_dropout = c.model.attention_dropout = 0;
+  c.resolve_and_check("two layers");
+  Made m(c);
+  const auto scale = [&](const std::string& parameter, float factor) {
+    for (auto& [name, w] : m.trainer->model().named_parameters())
+      if (name == parameter)
+        for (float& v : w.host<float>()) v *= factor;
+  };
+  for (const char* w : {"blocks.0.attention.out.weight", "blocks.0.mlp.down.weight",
+                        "blocks.1.attention.out.weight"})
+    scale(w, 0);
+  scale("blocks.1.mlp.down.weight", 100);  // the lecture's test of L15
+  const Probed p = probed_step(*m.trainer, {"residual_rms", "sublayer_rms"});
+  const double embedding = value(p.values, "residual_rms", "embedding"),
+               branch = value(p.values, "sublayer_rms", "blocks[1].mlp");
+  CHECK(embedding > 0);
+  CHECK(value(p.values, "residual_rms", "blocks[0]") == embedding);
+  CHECK(value(p.values, "sublayer_rms", "blocks[0].attention") == 0);
+  CHECK(value(p.values, "sublayer_rms", "blocks[0].mlp") == 0);
+  CHECK(branch > embedding);
+  CHECK(value(p.values, "residual_rms", "blocks[1]") ==
+        Approx(std::hypot(embedding, branch)).epsilon(0.2));
+}
+
+TEST_CASE("probes: attention with equal keys has the entropy of a uniform row, and one key has 0",
+          "[probes]") {
+  register_all();
+  const int64_t t = 8;
+  const auto measure = [&](float size, bool first_differs) {
+    Tensor q = full({1, t, 2, 4}, 1, DType::f32, kCPU), k = full({1, t, 2, 4}, 0, DType::f32, kCPU);
+    if (first_differs)
+      for (int64_t i = 0; i < 8; ++i) k.host<float>()[static_cast<size_t>(i)] = size;
+    struct Catcher : Watcher {
+      void after(const WatchedCall& call, const Entry&) override {
+        if (const auto* a = call.as<ops::AttentionForward>()) m = measure_attention(*a);
+      }
+      AttentionMeasure m;
+    } catcher;
+    ops::Attention::forward(q, k, q, {}, {}, nullptr);
+    return catcher.m;
+  };
+  const AttentionMeasure uniform = measure(0, false);
+  CHECK(uniform.rows == 2 * t);
+  double want = 0;
+  for (int64_t n = 1; n <= t; ++n) want += 2 * std::log(static_cast<double>(n));
+  CHECK(uniform.entropy == Approx(want).epsilon(1e-6));
+  CHECK(uniform.max_logit == 0);
+  CHECK(uniform.saturated == 2);                     // the first query of each head sees one key
+  const AttentionMeasure sharp = measure(20, true);  // score 20 * 4 / sqrt(4)
+  CHECK(sharp.max_logit == Approx(40));
+  CHECK(sharp.entropy == Approx(0).margin(1e-6));
+  CHECK(sharp.saturated == 2 * t);
+}
+
+TEST_CASE("probes: the entropy of a sample is near that of all rows", "[probes]") {
+  Made m(small());
+  RunConfig c = small();
+  const Probed p = probed_step(*m.trainer, {"attention_entropy", "max_logit"});
+  const double entropy = value(p.values, "attention_entropy", "blocks[0]");
+  double uniform = 0;  // weights of a fresh model are nearly uniform over what a query sees
+  for (int n = 1; n <= 32; ++n) uniform += std::log(n) / 32;
+  CHECK(entropy == Approx(uniform).epsilon(0.05));
+}
+
+TEST_CASE("probes: names are checked, and a configuration keeps them", "[probes][error]") {
+  RunConfig c = small();
+  c.train.probes = {"residual_rms", "grad_norms"};
+  CHECK_THROWS_WITH(c.resolve_and_check("c"),
+                    Contains("\"grad_norms\" is not known; did you mean \"grad_norm\"?"));
+  c = small();
+  apply_override(c, "train.probes=log_z,max_logit");
+  CHECK(c.train.probes == std::vector<std::string>{"log_z", "max_logit"});
+  CHECK(run_config_from_json(to_json_text(c), "c").train.probes == c.train.probes);
+  apply_override(c, "train.probes=[\"grad_norm\"]");
+  CHECK(c.train.probes == std::vector<std::string>{"grad_norm"});
+  apply_override(c, "train.probes=");
+  CHECK(c.train.probes.empty());
+  CHECK_THROWS_WITH(apply_override(c, "train.probes=[3]"), Contains("must be a list of texts"));
+}
+
+TEST_CASE("probes: metrics hold an object for each, and the report draws a line for each layer",
+          "[probes][report]") {
+  Made m(small());
+  const Json json = probes_json(probed_step(*m.trainer, all_probes()).values);
+  CHECK(json.size() == probe_names().size());
+  CHECK(json["residual_rms"].contains("embedding"));
+  CHECK(probes_json({{"p", {{"a", NAN}}}}) == Json{{"p", {{"a", "nan"}}}});
+  RunFiles run;
+  for (int step : {1, 2}) run.metrics.push_back({{"step", step}, {"probes", json}});
+  Page page("run", "");
+  add_probe_sections(page, run);
+  const std::string html = page.html();
+  for (const char* text : {"Residual stream", "Attention entropy", "Gradient norm: mlp.down.weight",
+                           "block 0", "RMS of the residual stream"})
+    CHECK_THAT(html, Contains(text));
+  Page none("run", "");
+  add_probe_sections(none, RunFiles{});
+  CHECK(none.html().find("<section") == std::string::npos);
+}

@@ -1,0 +1,165 @@
+// A step walked call by call: values, saved tensors, filters, the page, and two steps compared.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "cli/step_view.h"
+#include "models/build.h"
+#include "models/profile.h"
+#include "models/report.h"
+#include "models/walk.h"
+#include "tests/training_helpers.h"
+
+using namespace tally;
+using namespace tally::cli;
+using namespace tally::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ModelConfig config_of(const char* preset) {
+  register_all();
+  RunConfig c = find_preset(preset).config;
+  c.resolve_and_check(preset);
+  return c.model;
+}
+Walk walk_of(const ModelConfig& config, uint64_t seed = 1, int64_t first = 4,
+             const std::function<void(nn::Decoder&)>& change = {}, bool update = true) {
+  const auto model = build_model(config, DType::f32, kCPU);
+  initialise(*model, config, seed);
+  if (change) change(*model);
+  optim::AdamW optimizer(optim::decay_groups(*model, 0.1), {});
+  WalkOptions o;
+  o.first = first;
+  return walk_step(*model, random_ids({2, 12}, config.vocab, 3, kCPU),
+                   random_ids({2, 12}, config.vocab, 4, kCPU), o, update ? &optimizer : nullptr);
+}
+constexpr int64_t kAll = int64_t{1} << 40;
+
+}  // namespace
+
+TEST_CASE("step: its calls are those of the account on meta, with what each saves", "[step]") {
+  for (const char* preset : {"llama-smoke", "gpt-smoke"}) {
+    const ModelConfig config = config_of(preset);
+    const Walk walk = walk_of(config);
+    ReportOptions r;
+    r.batch = 2;
+    r.seq = 12;
+    r.train = true;
+    const Report meta = make_report(config, r);
+    REQUIRE(walk.calls.size() == meta.entries.size());
+    double saved = 0;
+    for (size_t i = 0; i < walk.calls.size(); ++i) {
+      const WalkedCall& c = walk.calls[i];
+      CHECK(c.number == static_cast<int64_t>(i) + 1);
+      CHECK(std::string(c.entry.op) == meta.entries[i].op);
+      CHECK(std::string(c.entry.module) == meta.entries[i].module);
+      CHECK(c.formula.size() > 4);
+      CHECK(c.views.size() == meta.entries[i].shapes.size());
+      saved += c.saved_bytes();
+    }
+    // What the account calls saved holds the loss and the tokens too.
+    CHECK(saved > 0.5 * meta.saved);
+    CHECK(saved <= meta.saved);
+    CHECK(walk.loss == Approx(std::log(static_cast<double>(config.vocab))).epsilon(0.2));
+    CHECK(walk.grad_norm > 0);
+  }
+}
+
+TEST_CASE("step: a walk has the bits of a step that nobody looks at", "[step]") {
+  const ModelConfig config = config_of("llama-smoke");
+  const Tensor ids = random_ids({2, 12}, config.vocab, 3, kCPU),
+               targets = random_ids({2, 12}, config.vocab, 4, kCPU);
+  const auto trained = [&](bool walked) {
+    const auto model = build_model(config, DType::f32, kCPU);
+    initialise(*model, config, 1);
+    optim::AdamW optimizer(optim::decay_groups(*model, 0.1), {});
+    if (walked) {
+      walk_step(*model, ids, targets, {}, &optimizer);
+    } else {
+      model->requires_grad();
+      {
+        Tape tape;
+        tape.backward(model->loss(ids, targets));
+      }
+      const optim::ClippedNorm clip = optim::clip_factor(optimizer.groups(), 1);
+      optimizer.step(1e-3, clip.factor);
+    }
+    std::vector<std::vector<float>> out;
+    for (auto& [name, t] : model->named_parameters()) out.push_back(to_host<float>(t));
+    return out;
+  };
+  CHECK(trained(true) == trained(false));
+}
+
+TEST_CASE(
+    "step: text and JSON show formula, shapes, cost and values of the calls that are asked for",
+    "[step]") {
+  const Walk walk = walk_of(config_of("llama-smoke"));
+  const auto gates = filtered(walk, {1, 0, "gate", "blocks[0]"});
+  REQUIRE(gates.size() == 2);
+  const std::string text = step_text(gates);
+  for (const char* part : {"gate.forward  in blocks[0].mlp", "y = act(a) b", "-> y", "saved: a",
+                           "gate.backward", "FLOP", "rms", "f32"})
+    CHECK_THAT(text, Contains(part));
+  const Json json = step_json(gates);
+  CHECK(json[0]["op"] == "gate.forward");
+  CHECK(json[0]["phase"] == "forward");
+  CHECK(json[0]["views"][0]["values"]["first"].size() == 4);
+  CHECK(json[0]["flops"].get<double>() > 0);
+  CHECK(filtered(walk, {3, 5, "", ""}).size() == 3);
+}
+
+TEST_CASE("step: a filter that fits nothing says what there is", "[step][error]") {
+  const Walk walk = walk_of(config_of("llama-smoke"));
+  CHECK_THROWS_WITH(filtered(walk, {1, 0, "gaet", ""}), Contains("no call of this step is named"));
+  CHECK_THROWS_WITH(filtered(walk, {1, 0, "", "block[0]"}), Contains("no call of this step is in"));
+  CHECK_THROWS_WITH(filtered(walk, {9999, 0, "", ""}), Contains("the step has calls 1 to"));
+  CHECK_THROWS_WITH(filtered(walk, {5, 4, "", ""}), Contains("no call has such a number"));
+  CHECK_THROWS_WITH(filtered(walk, {1, 2, "adamw", ""}), Contains("is among calls 1 to 2"));
+}
+
+TEST_CASE("step: the page stands alone and has every call to unfold", "[step][report]") {
+  const Walk walk = walk_of(config_of("gpt-smoke"));
+  const std::string html = step_page("Step <1>", "tokens", walk, walk.calls);
+  CHECK_THAT(html, Contains("Step &lt;1&gt;") && Contains("softmax(s) v") && Contains("optimizer"));
+  CHECK(html.find("http") == html.find("http://www.w3.org"));  // the name space of SVG, no link
+  size_t calls = 0;
+  for (size_t at = 0; (at = html.find("<details class=\"call\">", at)) != std::string::npos; ++at)
+    ++calls;
+  CHECK(calls == walk.calls.size());
+}
+
+TEST_CASE("compare: the same weights and batch differ nowhere", "[step]") {
+  const ModelConfig config = config_of("llama-smoke");
+  const Walk a = walk_of(config, 1, kAll), b = walk_of(config, 1, kAll);
+  const WalkDifference d = first_difference(a, b);
+  CHECK(d.what == WalkDifference::What::none);
+  CHECK(d.compared == static_cast<int64_t>(a.calls.size()));
+}
+
+TEST_CASE("compare: one changed weight names the first op that reads it, and how far it is off",
+          "[step]") {
+  const ModelConfig config = config_of("llama-smoke");
+  const auto nudge = [](nn::Decoder& model) {
+    for (auto& [name, t] : model.named_parameters())
+      if (name == "blocks.1.mlp.down.weight") t.host<float>()[0] += 0.5F;
+  };
+  const Walk a = walk_of(config, 1, kAll), b = walk_of(config, 1, kAll, nudge);
+  const WalkDifference d = first_difference(a, b);
+  CHECK(d.what == WalkDifference::What::values);
+  CHECK(d.a == "linear.forward in blocks[1].mlp");
+  CHECK(d.output == "y");
+  CHECK(d.differing == 24);  // one column of (2, 12, D)
+  CHECK(d.largest > 0);
+  CHECK(std::abs(d.value_a - d.value_b) == d.largest);
+  CHECK(first_difference(a, b, 1e9).what == WalkDifference::What::none);
+}
+
+TEST_CASE("compare: models of other ops part at the first other op", "[step]") {
+  ModelConfig one = config_of("llama-smoke"), two = one;
+  two.layers = one.layers + 1;
+  const WalkDifference d =
+      first_difference(walk_of(one, 1, kAll, {}, false), walk_of(two, 1, kAll, {}, false));
+  CHECK(d.what == WalkDifference::What::ops);
+  CHECK(d.a != d.b);
+}
