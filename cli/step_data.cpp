@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/common.h"
+#include "cli/loaded_model.h"
 #include "data/text_data.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"

@@ -6,6 +6,7 @@
 #include "backends/register_all.h"
 #include "core/ops/activation.h"
 #include "core/ops/gate.h"
+#include "core/ops/soft_cap.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
