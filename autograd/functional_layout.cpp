@@ -31,6 +31,10 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   return concat(joined, axis);
 }
 
+Tensor concat(std::initializer_list<Tensor> parts, int axis) {
+  return concat(std::span(parts.begin(), parts.size()), axis);
+}
+
 std::vector<Tensor> split(const Tensor& x, std::span<const int64_t> sizes, int axis) {
   check_defined("split", "x", x);
   if (sizes.size() <= kParts) {

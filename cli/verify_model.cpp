@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "autograd/functional.h"
+#include "autograd/proof/run_sample.h"
 #include "cli/common.h"
 #include "cli/loaded_model.h"
 #include "models/checkpoint.h"
@@ -38,19 +39,6 @@ class Case {
  private:
   SafetensorFile file_;
 };
-
-std::vector<double> values_of(const Tensor& t) {
-  std::vector<double> out;
-  const auto copy = [&](const auto& values) {
-    for (auto v : values) out.push_back(static_cast<double>(static_cast<float>(v)));
-  };
-  if (t.dtype() == DType::f64) return to_host<double>(t);
-  if (t.dtype() == DType::f32)
-    copy(to_host<float>(t));
-  else
-    copy(to_host<bf16>(t));
-  return out;
-}
 
 double largest(const std::vector<double>& v) {
   double m = 0;
@@ -98,7 +86,7 @@ void compare_gradients(const Case& c, const LoadedModel& loaded, const Checkpoin
     check(ours != parameters.end() && ours->second.grad().defined(), "verify: no gradient for ",
           source.parameter.name);
     largest_of_all = std::max(largest_of_all, largest(theirs));
-    pairs.emplace_back(values_of(ours->second.grad()), std::move(theirs));
+    pairs.emplace_back(to_doubles(ours->second.grad()), std::move(theirs));
   }
   for (size_t i = 0; i < pairs.size(); ++i) {
     const double scale = std::max(largest(pairs[i].second), 1e-3 * largest_of_all);
@@ -117,7 +105,7 @@ void compare_greedy(const Case& c, nn::Decoder& model, double bound, std::vector
   nn::KVCache cache = model.make_cache(b, next.size(1) + steps);
   double wrong = 0, worst = 0;
   for (int64_t s = 0; s < steps; ++s) {
-    const auto ours = values_of(model.next_logits(next, cache));
+    const auto ours = to_doubles(model.next_logits(next, cache));
     std::vector<int64_t> chosen;
     for (int64_t i = 0; i < b; ++i) {
       const auto row = ours.begin() + i * v;
@@ -145,7 +133,7 @@ std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Dev
   std::vector<Comparison> out;
   const auto logits = c.numbers(exact ? "logits64" : "logits");
   out.push_back({"logits",
-                 difference(values_of(loaded.model->logits(ids)), logits, largest(logits)),
+                 difference(to_doubles(loaded.model->logits(ids)), logits, largest(logits)),
                  tol_logits});
   loaded.model->requires_grad();
   Tape tape;

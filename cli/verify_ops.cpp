@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/functional.h"
+#include "autograd/proof/run_sample.h"
 #include "models/safetensor_file.h"
 #include "models/weight_files.h"
 
@@ -87,18 +88,6 @@ Tensor make_tensor(const StoredTensor& t, DType dtype, Device device) {
   return as(std::type_identity<double>{});
 }
 
-std::vector<double> values_of(const Tensor& t) {
-  const Tensor dense = contiguous(t.detach());
-  const auto as = [&]<class T>(std::type_identity<T>) {
-    const std::vector<T> v = to_host<T>(dense);
-    return std::vector<double>(v.begin(), v.end());
-  };
-  if (t.dtype() == DType::i64) return as(std::type_identity<int64_t>{});
-  if (t.dtype() == DType::u8) return as(std::type_identity<uint8_t>{});
-  if (t.dtype() == DType::f32) return as(std::type_identity<float>{});
-  return as(std::type_identity<double>{});
-}
-
 /// Our tensor beside the recorded one; an undefined gradient is zeros. What is not finite must be
 /// the same.
 Comparison compare(const std::string& what, const Tensor& ours, const StoredTensor& theirs,
@@ -110,7 +99,7 @@ Comparison compare(const std::string& what, const Tensor& ours, const StoredTens
     c.error = INFINITY;
     return c;
   }
-  const std::vector<double> a = ours.defined() ? values_of(ours) : std::vector<double>(b.size());
+  const std::vector<double> a = ours.defined() ? to_doubles(ours) : std::vector<double>(b.size());
   double scale = 0;
   for (double v : b) scale = std::isfinite(v) ? std::max(scale, std::fabs(v)) : scale;
   for (size_t i = 0; i < b.size(); ++i) {

@@ -19,12 +19,6 @@ double dot(const Numbers& a, const Numbers& b, double& magnitude) {
   return sum;
 }
 
-double largest(const Numbers& v) {
-  double m = 0;
-  for (double x : v) m = std::max(m, std::fabs(x));
-  return m;
-}
-
 std::vector<Numbers> numbers_of(const Tensors& list) {
   std::vector<Numbers> out;
   for (const Tensor& t : list) out.push_back(t.defined() ? to_doubles(t) : Numbers{});

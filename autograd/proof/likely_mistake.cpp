@@ -11,12 +11,6 @@ namespace {
 using Numbers = GradientFacts::Numbers;
 constexpr double kAlike = 1e-5;  // relative to the largest: far above rounding, far below a mistake
 
-double largest(const Numbers& v) {
-  double m = 0;
-  for (double x : v) m = std::max(m, std::fabs(x));
-  return m;
-}
-
 bool alike(const Numbers& a, const Numbers& b) {
   if (a.size() != b.size()) return false;
   const double scale = std::max(largest(a), largest(b));
@@ -233,6 +227,12 @@ std::string about_extent(const Numbers& a, const Numbers& n) {
 }
 
 }  // namespace
+
+double largest(const std::vector<double>& numbers) {
+  double m = 0;
+  for (double x : numbers) m = std::max(m, std::fabs(x));
+  return m;
+}
 
 std::string likely_mistake(const GradientFacts& f) {
   const Numbers& a = f.analytic[static_cast<size_t>(f.input)];

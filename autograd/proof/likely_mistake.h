@@ -22,4 +22,7 @@ struct GradientFacts {
 /// gradient of another input, a sum of which only the last part is kept, and so on.
 std::string likely_mistake(const GradientFacts& facts);
 
+/// The largest magnitude; 0 of none.
+double largest(const std::vector<double>& numbers);
+
 }  // namespace tally

@@ -63,10 +63,6 @@ Totals add_rows(int64_t rows, Row&& row) {
   return sum;
 }
 
-int64_t rows_of_piece(int64_t cols) {
-  return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1));
-}
-
 void cross_entropy_forward(const CrossEntropy::Forward& c) {
   Totals totals = add_rows(c.targets.numel(), [&](int64_t i, Totals& sum) {
     const int64_t y = target_of(c.targets, i);

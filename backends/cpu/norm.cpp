@@ -3,17 +3,13 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/norm_args.h"
+#include "backends/cpu/plain_loops.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/rms_norm.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
 namespace {
-
-// Enough rows to a piece that handing it out costs nothing: about 32 kB.
-int64_t rows_of_piece(int64_t cols) {
-  return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1));
-}
 
 void forward(NormForward a) {
   parallel_for(a.rows, rows_of_piece(a.cols), [&](int64_t begin, int64_t end) {

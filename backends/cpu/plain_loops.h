@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "core/view.h"
 
 namespace tally::cpu {
@@ -8,6 +10,11 @@ template <class T, class Call>
 void plain_loops(const Call& call) {
   recorder().provider = "plain loops";
   call.template reference<T>();
+}
+
+/// Rows to a piece of work, enough that handing it out costs nothing: about 32 kB.
+inline int64_t rows_of_piece(int64_t cols) {
+  return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1));
 }
 
 /// Whether a matrix product can read or write a view: rows that do not overlap (expanded ones do).

@@ -89,20 +89,20 @@ void forward(const typename Op::Forward& c) {
 }
 
 template <class Op, Reduction kKind>
-void add() {
+void add_forward() {
   kernels<typename Op::Forward>[kCPU.kind][static_cast<size_t>(DType::f32)] = forward<Op, kKind>;
 }
 
 }  // namespace
 
 void register_reductions() {
-  add<ops::Sum, Reduction::sum>();
-  add<ops::Mean, Reduction::mean>();
-  add<ops::AMax, Reduction::amax>();
-  add<ops::AMin, Reduction::amin>();
-  add<ops::Norm, Reduction::norm>();
-  add<ops::LogSumExp, Reduction::logsumexp>();
-  add<ops::Var, Reduction::var>();
+  add_forward<ops::Sum, Reduction::sum>();
+  add_forward<ops::Mean, Reduction::mean>();
+  add_forward<ops::AMax, Reduction::amax>();
+  add_forward<ops::AMin, Reduction::amin>();
+  add_forward<ops::Norm, Reduction::norm>();
+  add_forward<ops::LogSumExp, Reduction::logsumexp>();
+  add_forward<ops::Var, Reduction::var>();
 }
 
 }  // namespace tally::cpu

@@ -7,7 +7,7 @@ namespace tally::cpu {
 namespace {
 
 /// The gradient of a group's elements: how it is spread, and from which factor and shift.
-struct Recipe {
+struct GradientRecipe {
   Reduction kind;
   GroupSize size;
 
@@ -41,7 +41,7 @@ struct Call {
   const float* x_at(int64_t i) const { return x.defined() ? x.pointer<float>() + i : nullptr; }
 };
 
-void spread_rows(const Recipe& r, const ReduceLayout<4>& all, const Call& c) {
+void spread_rows(const GradientRecipe& r, const ReduceLayout<4>& all, const Call& c) {
   const int64_t n = all.group.size;
   all.each_row([&](const auto& at) {
     const float* x = c.x_at(at[1]);
@@ -56,7 +56,7 @@ void spread_rows(const Recipe& r, const ReduceLayout<4>& all, const Call& c) {
   });
 }
 
-void spread_lines(const Recipe& r, const ReduceLayout<4>& all, const Call& c) {
+void spread_lines(const GradientRecipe& r, const ReduceLayout<4>& all, const Call& c) {
   const int64_t n = all.group.size;
   const int64_t dx_stride = all.group.step[0], x_stride = all.group.step[1];
   all.each_piece([&](const auto& at, int64_t width) {
@@ -90,7 +90,7 @@ void backward(const typename Op::Backward& c) {
                              c.y.defined() ? ops::broadcast_strides(c.y, sizes) : dy},
                             ops::own_axes(c.dy, sizes), 2);
   if (all.lie == Lie::neither) return plain_loops<float>(c);
-  const Recipe recipe{kKind, {all.group.size, c.correction}};
+  const GradientRecipe recipe{kKind, {all.group.size, c.correction}};
   const Call views{c.dy, c.x, c.y, c.dx};
   if (all.lie == Lie::rows)
     spread_rows(recipe, all, views);
@@ -99,20 +99,20 @@ void backward(const typename Op::Backward& c) {
 }
 
 template <class Op, Reduction kKind>
-void add() {
+void add_backward() {
   kernels<typename Op::Backward>[kCPU.kind][static_cast<size_t>(DType::f32)] = backward<Op, kKind>;
 }
 
 }  // namespace
 
 void register_reductions_backward() {
-  add<ops::Sum, Reduction::sum>();
-  add<ops::Mean, Reduction::mean>();
-  add<ops::AMax, Reduction::amax>();
-  add<ops::AMin, Reduction::amin>();
-  add<ops::Norm, Reduction::norm>();
-  add<ops::LogSumExp, Reduction::logsumexp>();
-  add<ops::Var, Reduction::var>();
+  add_backward<ops::Sum, Reduction::sum>();
+  add_backward<ops::Mean, Reduction::mean>();
+  add_backward<ops::AMax, Reduction::amax>();
+  add_backward<ops::AMin, Reduction::amin>();
+  add_backward<ops::Norm, Reduction::norm>();
+  add_backward<ops::LogSumExp, Reduction::logsumexp>();
+  add_backward<ops::Var, Reduction::var>();
 }
 
 }  // namespace tally::cpu

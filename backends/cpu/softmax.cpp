@@ -9,11 +9,6 @@
 namespace tally::cpu {
 namespace {
 
-// Enough rows to a piece that handing it out costs nothing.
-int64_t rows_of_piece(int64_t cols) {
-  return std::max<int64_t>(1, 8192 / std::max<int64_t>(cols, 1));
-}
-
 /// The bytes of the mask that row i of `sizes` sees.
 class MaskRows {
  public:
