@@ -10,13 +10,6 @@
 namespace tally {
 namespace {
 
-struct Free {
-  void operator()(pcre2_code* p) const { pcre2_code_free(p); }
-  void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
-};
-template <class T>
-using Owned = std::unique_ptr<T, Free>;
-
 std::string pcre2_message(int code) {
   PCRE2_UCHAR text[256] = {};
   pcre2_get_error_message(code, text, sizeof text);
@@ -27,6 +20,13 @@ std::string pcre2_message(int code) {
 
 class Pretokenizer::Regex {
  public:
+  struct Free {
+    void operator()(pcre2_code* p) const { pcre2_code_free(p); }
+    void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
+  };
+  template <class T>
+  using Owned = std::unique_ptr<T, Free>;
+
   explicit Regex(const std::string& pattern) : pattern_(pattern) {
     const std::string exact = rewrite_white_space(pattern);
     int error = 0;
@@ -82,7 +82,7 @@ Pretokenizer::Pretokenizer(std::vector<std::string> patterns) : patterns_(std::m
 }
 
 void Pretokenizer::run(std::string_view text, Receiver piece) const {
-  std::vector<Owned<pcre2_match_data>> scratch;
+  std::vector<Regex::Owned<pcre2_match_data>> scratch;
   for (const auto& stage : stages_) scratch.push_back(stage->scratch());
 
   const auto cut = [&](const auto& self, size_t stage, std::string_view part) -> void {
