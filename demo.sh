@@ -33,6 +33,7 @@ say "Where everything lies"
 cat <<TEXT
   build/tally          the program; build/tally --help lists what it can do
   $run             the run: config.json, metrics.jsonl, tokenizer.json, checkpoints/
+  $run/report.html  its page for a browser: curves, samples, where FLOPs, bytes and time went
   $corpus   the text it was trained on
 
   build/tally generate $run --prompt "In the beginning"

@@ -189,6 +189,7 @@ RunFiles read_run(const std::string& path) {
 Curve curve(const RunFiles& run, const std::string& field) {
   Curve c;
   for (const Json& line : run.metrics) {
+    if (line.contains("final")) continue;  // over all held-out tokens: not a point of this curve
     if (!line.contains(field) || !line[field].is_number() || !line.contains("step") ||
         !line["step"].is_number())
       continue;
