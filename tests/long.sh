@@ -74,7 +74,7 @@ arm64() {
   apt-get -q install -y --no-install-recommends g++-aarch64-linux-gnu qemu-user \
     libopenblas-serial-dev:arm64 libpcre2-dev:arm64 libfmt-dev:arm64
   local tests=(gemm_test simd_test op_backend_test training_test own_op)
-  cmake -S . -B build-arm64 -G Ninja -DCMAKE_BUILD_TYPE=Release -DTALLY_TESTS=ON \
+  cmake -S . -B build-arm64 -G Ninja -DCMAKE_BUILD_TYPE=Release -DTALLY_TESTS=ON -DCMAKE_UNITY_BUILD=ON \
     -DCMAKE_TOOLCHAIN_FILE=tools/arm64.cmake >/dev/null
   cmake --build build-arm64 --parallel "$(nproc)" --target "${tests[@]}"
   for test in "${tests[@]}"; do
