@@ -42,25 +42,37 @@ bool is_number(const std::string& cell) {
   return first < cell.size() && std::isdigit(static_cast<unsigned char>(cell[first]));
 }
 
+/// Columns of numbers stand to the right, with the dashes of what is not known among them.
+bool is_number_column(const std::vector<std::vector<std::string>>& rows, size_t column) {
+  bool any = false;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const std::string cell = column < rows[i].size() ? rows[i][column] : "";
+    if (cell.empty() || cell == "-") continue;
+    if (!is_number(cell)) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 std::string html_table(const std::vector<std::vector<std::string>>& rows) {
   if (rows.empty()) return "";
   std::string out = "<div class=\"table\"><table>\n<tr>";
+  std::vector<bool> right;
   for (size_t i = 0; i < rows[0].size(); ++i) {
-    const bool right = std::any_of(rows.begin() + 1, rows.end(), [i](const auto& row) {
-      return i < row.size() && is_number(row[i]);
-    });
-    out += right ? "<th class=\"number\">" : "<th>";
+    right.push_back(is_number_column(rows, i));
+    out += right[i] ? "<th class=\"number\">" : "<th>";
     out += chart::escaped(rows[0][i]) + "</th>";
   }
   out += "</tr>\n";
   for (size_t i = 1; i < rows.size(); ++i) {
     out += "<tr>";
-    for (const std::string& cell : rows[i]) {
-      out += is_number(cell)    ? "<td class=\"number\">"
-             : cell.size() > 40 ? "<td class=\"text\">"
-                                : "<td>";
+    for (size_t k = 0; k < rows[i].size(); ++k) {
+      const std::string& cell = rows[i][k];
+      out += k < right.size() && right[k] ? "<td class=\"number\">"
+             : cell.size() > 40           ? "<td class=\"text\">"
+                                          : "<td>";
       out += chart::escaped(cell) + "</td>";
     }
     out += "</tr>\n";

@@ -38,7 +38,8 @@ std::string profile_page(const Profile& p, const Ceilings& c) {
   page.section("Shares by class", "What the work is, and what takes the time.",
                share_picture(p.calls), html_table(share_rows(p.calls)));
   page.section("Roofline",
-               "Each dot is an op, numbered as below; the lines are what the machine allows with "
+               "Each dot is an op, numbered as below (none below 0.1 GFLOP/s); the lines are what "
+               "the machine allows with "
                "the data in each level of memory.",
                roofline_picture(ops, c), html_table(roofline_rows(ops, c)));
   page.section("Memory over the step", "Bytes of live tensors while each call ran.",

@@ -140,7 +140,8 @@ void add_ledger(Page& page, const StepLedger& l) {
   page.section("Shares by class", "What the work of one training step is, and what takes the time.",
                share_picture(l.calls), html_table(share_rows(l.calls)));
   page.section("Roofline",
-               "Each dot is an op of one step, numbered as below; the lines are what the machine "
+               "Each dot is an op of one step, numbered as below (none below 0.1 GFLOP/s); the "
+               "lines are what the machine "
                "allows with the data in each level of memory.",
                roofline_picture(ops, l.ceilings), html_table(roofline_rows(ops, l.ceilings)));
   page.section("Memory over a step", "Bytes of live tensors while each call ran.",
