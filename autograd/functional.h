@@ -5,6 +5,7 @@
 #include "core/ops/activation_functions.h"
 #include "core/ops/attention/options.h"
 #include "core/ops/loss_row.h"
+#include "core/ops/moe_router.h"
 #include "core/ops/rope.h"
 #include "core/random.h"
 
@@ -35,6 +36,19 @@ Tensor dropout(const Tensor& x, double p, Generator& generator, const Tensor& re
 /// Error for an id outside 0..V-1. The row `padding_id` gets no gradient (-1: none).
 Tensor embedding(const Tensor& ids, const Tensor& weight, double scale = 1,
                  int64_t padding_id = -1);
+/// The outputs of the experts, weighed and added up for each token.
+///   rows (M, D)   weights (..., k)   places (..., k) i64, of expert_gather   y (..., D)
+Tensor expert_combine(const Tensor& rows, const Tensor& weights, const Tensor& places);
+/// The rows of tokens, once for each expert that they chose, sorted by expert.
+///   x (..., D)   chosen (..., k) i64, each in 0..experts-1
+/// Returns rows (M, D) with M tokens k; places (..., k) i64, where each (token, choice) went; and
+/// offsets (experts + 1) i64: the rows of expert e are offsets[e]..offsets[e+1]-1.
+std::array<Tensor, 3> expert_gather(const Tensor& x, const Tensor& chosen, int64_t experts);
+/// A linear layer for each expert, over its own rows.
+///   x (M, I)   weight (E, O, I)   offsets (E + 1) i64, of expert_gather   bias (E, O) or undefined
+///   y (M, O)
+Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offsets,
+                     const Tensor& bias = {});
 /// Gated linear unit: act(a) b.   a (gate), b (up) (..., F), or a (..., 2F) = [gate | up] and no b
 /// y (..., F)
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1);
@@ -53,6 +67,14 @@ Tensor linear_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor&
 std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Tensor& weight,
                                                       const Tensor& targets,
                                                       const ops::LossOptions& options = {});
+/// E sum_e f_e P_e of a router: f_e the share of tokens that chose expert e, without a gradient, P_e
+/// the mean of softmax(logits). k where the load is even; one number in the type that logits
+/// accumulate in.   logits (..., E)   chosen (..., k) i64
+Tensor load_balance_loss(const Tensor& logits, const Tensor& chosen);
+/// The experts of each token and their weights.   logits (..., E)   both (..., k), the second i64
+/// `bias` (E) moves the choice alone. Error unless 1 <= k <= the experts that the groups leave.
+std::array<Tensor, 2> moe_router(const Tensor& logits, const ops::RouterOptions& options = {},
+                                 const Tensor& bias = {});
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 ///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
 ///   `round_before_weight`: LLaMA's rounding in bf16

@@ -5,11 +5,15 @@
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding.h"
+#include "core/ops/expert_combine.h"
+#include "core/ops/expert_gather.h"
+#include "core/ops/expert_linear.h"
 #include "core/ops/gate.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
@@ -48,6 +52,16 @@ Tensor dropout(const Tensor& x, double p, Generator& generator, const Tensor& re
 Tensor embedding(const Tensor& ids, const Tensor& weight, double scale, int64_t padding_id) {
   return apply<ops::Embedding>({scale, padding_id}, ids, weight);
 }
+Tensor expert_combine(const Tensor& rows, const Tensor& weights, const Tensor& places) {
+  return apply<ops::ExpertCombine>({}, rows, weights, places);
+}
+std::array<Tensor, 3> expert_gather(const Tensor& x, const Tensor& chosen, int64_t experts) {
+  return apply<ops::ExpertGather>({experts}, x, chosen);
+}
+Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offsets,
+                     const Tensor& bias) {
+  return apply<ops::ExpertLinear>({}, x, weight, bias, offsets);
+}
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter) {
   return apply<ops::Gate>({function, parameter}, a, b);
 }
@@ -66,6 +80,13 @@ std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Ten
                                                       const Tensor& targets,
                                                       const ops::LossOptions& options) {
   return apply<ops::LinearCrossEntropy>(options, h, weight, targets);
+}
+Tensor load_balance_loss(const Tensor& logits, const Tensor& chosen) {
+  return apply<ops::LoadBalanceLoss>({}, logits, chosen);
+}
+std::array<Tensor, 2> moe_router(const Tensor& logits, const ops::RouterOptions& options,
+                                 const Tensor& bias) {
+  return apply<ops::MoeRouter>(options, logits, bias);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, bool unit_offset,
                 bool round_before_weight) {

@@ -10,6 +10,7 @@
 #include "autograd/samples/dropout.h"
 #include "autograd/samples/elementwise.h"
 #include "autograd/samples/embedding.h"
+#include "autograd/samples/experts.h"
 #include "autograd/samples/functions.h"
 #include "autograd/samples/gate.h"
 #include "autograd/samples/gather.h"
@@ -18,6 +19,7 @@
 #include "autograd/samples/linear.h"
 #include "autograd/samples/linear_cross_entropy.h"
 #include "autograd/samples/matmul.h"
+#include "autograd/samples/moe_router.h"
 #include "autograd/samples/reductions.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
@@ -41,6 +43,9 @@ inline std::vector<std::vector<Sample>> all() {
       dropout(),
       elementwise(),
       embedding(),
+      expert_combine(),
+      expert_gather(),
+      expert_linear(),
       functions(),
       gate(),
       gather(),
@@ -49,8 +54,10 @@ inline std::vector<std::vector<Sample>> all() {
       layout(),
       linear(),
       linear_cross_entropy(),
+      load_balance_loss(),
       log_softmax(),
       matmul(),
+      moe_router(),
       reductions(),
       rms_norm(),
       rope(),

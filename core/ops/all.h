@@ -12,6 +12,9 @@
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
+#include "core/ops/expert_combine.h"
+#include "core/ops/expert_gather.h"
+#include "core/ops/expert_linear.h"
 #include "core/ops/functions.h"
 #include "core/ops/gate.h"
 #include "core/ops/gather.h"
@@ -19,7 +22,9 @@
 #include "core/ops/layout.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
+#include "core/ops/moe_router.h"
 #include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
@@ -54,11 +59,15 @@ using AllCalls = TypeList<
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
     ops::Exp::Forward, ops::Exp::Backward,
+    ops::ExpertCombine::Forward, ops::ExpertCombine::Backward,
+    ops::ExpertGather::Forward, ops::ExpertGather::Backward,
+    ops::ExpertLinear::Forward, ops::ExpertLinear::Backward,
     ops::Gate::Forward, ops::Gate::Backward,
     ops::GatherCalls::Forward, ops::GatherCalls::Backward,
     ops::LayerNorm::Forward, ops::LayerNorm::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
     ops::LinearCrossEntropy::Forward, ops::LinearCrossEntropy::Backward,
+    ops::LoadBalanceLoss::Forward, ops::LoadBalanceLoss::Backward,
     ops::Log::Forward, ops::Log::Backward,
     ops::LogSoftmax::Forward, ops::LogSoftmax::Backward,
     ops::LogSumExp::Forward, ops::LogSumExp::Backward,
@@ -66,6 +75,7 @@ using AllCalls = TypeList<
     ops::Maximum::Forward, ops::Maximum::Backward,
     ops::Mean::Forward, ops::Mean::Backward,
     ops::Minimum::Forward, ops::Minimum::Backward,
+    ops::MoeRouter::Forward, ops::MoeRouter::Backward,
     ops::Mul::Forward, ops::Mul::Backward,
     ops::Narrow::Backward,
     ops::Neg::Forward, ops::Neg::Backward,
