@@ -2,6 +2,7 @@
 #include "autograd/tape.h"
 #include "core/ops/activation.h"
 #include "core/ops/attention/attention.h"
+#include "core/ops/causal_conv1d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding.h"
@@ -9,15 +10,20 @@
 #include "core/ops/expert_gather.h"
 #include "core/ops/expert_linear.h"
 #include "core/ops/gate.h"
+#include "core/ops/gated_delta_rule.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/learned_swish.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
 #include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/selective_scan.h"
+#include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
+#include "core/ops/xielu.h"
 
 namespace tally {
 
@@ -36,6 +42,9 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionOptions& options, const Tensor& mask) {
   return apply<ops::Attention>(options, q, k, v, mask);
+}
+Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply<ops::CausalConv1d>({}, x, weight, bias);
 }
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const ops::LossOptions& options) {
   return apply<ops::CrossEntropy>(options, logits, targets)[0];
@@ -62,12 +71,20 @@ Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offset
                      const Tensor& bias) {
   return apply<ops::ExpertLinear>({}, x, weight, bias, offsets);
 }
+std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const Tensor& g, const Tensor& beta, const Tensor& state,
+                                       double scale) {
+  return apply<ops::GatedDeltaRule>({scale}, q, k, v, g, beta, state);
+}
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter) {
   return apply<ops::Gate>({function, parameter}, a, b);
 }
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                   bool unit_offset) {
   return apply<ops::LayerNorm>({eps, unit_offset}, x, weight, bias);
+}
+Tensor learned_swish(const Tensor& x, const Tensor& beta) {
+  return apply<ops::LearnedSwish>({}, x, beta);
 }
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return apply<ops::Linear>({}, x, weight, bias);
@@ -96,6 +113,17 @@ Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& option
             const Tensor& positions) {
   return apply<ops::Rope>(options, x, table, positions);
 }
+std::array<Tensor, 2> selective_scan(const Tensor& x, const Tensor& dt, const Tensor& a,
+                                     const Tensor& b, const Tensor& c, const Tensor& d,
+                                     const Tensor& state) {
+  return apply<ops::SelectiveScan>({}, x, dt, a, b, c, d, state);
+}
+Tensor sink_softmax(const Tensor& x, const Tensor& sink, const Tensor& mask, double scale) {
+  return apply<ops::SinkSoftmax>({scale}, x, mask, sink);
+}
 Tensor soft_cap(const Tensor& x, double cap) { return apply<ops::SoftCap>({cap}, x); }
+Tensor xielu(const Tensor& x, const Tensor& p, const Tensor& n, double b, double eps) {
+  return apply<ops::Xielu>({b, eps}, x, p, n);
+}
 
 }  // namespace tally

@@ -30,12 +30,24 @@ OpOutputs balance_loss(const C& c) {
   const Tensor loss = load_balance_loss(c.in("logits"), top_k(c.in("logits").detach(), 1)[1]);
   return only(to(loss, c.dtype));
 }
+/// Records keep heads before tokens; ours are (B, T, H, ...), and a transposed view serves.
+Tensor swapped(const Tensor& x) { return transpose(x, 1, 2); }
+OpOutputs delta_rule(const C& c) {
+  return only(swapped(gated_delta_rule(swapped(c.in("q")), swapped(c.in("k")), swapped(c.in("v")),
+                                       swapped(c.in("g")), swapped(c.in("beta")))[0]));
+}
+OpOutputs scan(const C& c) {
+  return only(
+      selective_scan(c.in("x"), c.in("dt"), c.in("A"), c.in("Bm"), c.in("Cm"), c.maybe("D"))[0]);
+}
 
 }  // namespace
 
 void add_mixer_ops(OpTable& table) {
+  table["gated_delta_rule"] = delta_rule;
   table["moe_balance_switch"] = balance_loss;
   table["moe_topk"] = moe_topk;
+  table["selective_scan"] = scan;
 }
 
 }  // namespace tally::cli
