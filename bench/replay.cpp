@@ -1,6 +1,6 @@
 // One training step in its modes, interleaved in one run: eager (every tensor asks the pool),
-// planned (one arena), replayed (recorded calls alone). Compares the losses bit for bit, then
-// prints time, memory, page faults and allocations. Ratios are of CPU time, which other programs on
+// planned (one arena), replayed (recorded calls alone), and eager with a ledger open or with every
+// probe on. Compares the losses bit for bit, then prints time, memory, page faults and allocations. Ratios are of CPU time, which other programs on
 // the machine disturb less than wall time.
 // usage: replay MODEL [--batch N] [--recompute LAYERS] [--rounds N] [--threads N]
 #include <fmt/format.h>
@@ -12,14 +12,17 @@
 #include <ctime>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backends/register_all.h"
 #include "core/error.h"
 #include "core/host_backend.h"
+#include "core/ledger.h"
 #include "core/parallel.h"
 #include "models/build.h"
+#include "models/probes.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
 #include "models/zoo.h"
@@ -28,7 +31,18 @@
 namespace tally {
 namespace {
 
-constexpr std::array<const char*, 3> kNames = {"eager", "planned", "replayed"};
+enum class Observer : uint8_t { none, ledger, probes };
+
+struct Kind {
+  const char* name;
+  StepMode mode;
+  Observer observer = Observer::none;
+};
+constexpr std::array<Kind, 5> kKinds = {{{"eager", StepMode::eager},
+                                         {"planned", StepMode::planned},
+                                         {"replayed", StepMode::replayed},
+                                         {"eager, ledger", StepMode::eager, Observer::ledger},
+                                         {"eager, probes", StepMode::eager, Observer::probes}}};
 
 HostBackend& host() { return dynamic_cast<HostBackend&>(backend(kCPU)); }
 
@@ -47,8 +61,10 @@ int64_t page_faults() {
 /// A model in training on made-up tokens, in one mode.
 class Side {
  public:
-  Side(const RunConfig& c, StepMode mode)
-      : vocab_(c.model.vocab), model_(build_model(c.model, DType::f32, kCPU)) {
+  Side(const RunConfig& c, const Kind& kind)
+      : observer_(kind.observer),
+        vocab_(c.model.vocab),
+        model_(build_model(c.model, DType::f32, kCPU)) {
     initialise(*model_, c.model, 1);
     model_->recompute = recompute_layers(c.train.recompute, c.model.layers);
     const auto adamw = [](nn::Decoder& m) {
@@ -57,11 +73,11 @@ class Side {
     const int64_t seq = c.train.seq ? c.train.seq : c.model.context;
     step_ = std::make_unique<TrainingStep>(
         *model_, adamw, StepOptions{c.train.batch, seq, c.train.accumulation, 1}, generator_);
-    step_->set_mode(mode);
+    step_->set_mode(kind.mode);
     const size_t before = host().system().bytes - host().cached_bytes();
     host().trim();
-    losses_.push_back(step());  // plans, records, touches its pages
-    losses_.push_back(step());
+    losses_.push_back(observed());  // plans, records, touches its pages
+    losses_.push_back(observed());
     const size_t held = host().system().bytes;
     memory_ = static_cast<double>(held - before);
   }
@@ -70,7 +86,7 @@ class Side {
     const int64_t faults = page_faults();
     host().reset_peak();
     const double start = cpu_seconds();
-    losses_.push_back(step());
+    losses_.push_back(observed());
     seconds.push_back(cpu_seconds() - start);
     fewest_faults = std::min(fewest_faults, page_faults() - faults);
     allocations = host().memory().allocations;
@@ -84,6 +100,17 @@ class Side {
   size_t allocations = 0;
 
  private:
+  double observed() {
+    std::optional<Ledger> ledger;
+    std::optional<Probes> probes;
+    if (observer_ == Observer::ledger) ledger.emplace();
+    if (observer_ == Observer::probes) {
+      const auto names = probe_names();
+      probes.emplace(std::vector<std::string>(names.begin(), names.end()),
+                     step_->optimizer().groups());
+    }
+    return step();
+  }
   double step() {
     const auto t = static_cast<uint64_t>(step_->optimizer().steps());
     const auto r = step_->gradients([&](int64_t micro, auto ids, auto targets) {
@@ -97,6 +124,7 @@ class Side {
     return r.loss;
   }
 
+  Observer observer_;
   int64_t vocab_;
   std::unique_ptr<nn::Decoder> model_;
   Generator generator_{7};
@@ -126,9 +154,10 @@ void report(std::vector<std::unique_ptr<Side>>& sides) {
       ratios.push_back(sides[0]->seconds[i] / sides[k]->seconds[i]);
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
     std::cout << fmt::format(
-        "| {} | {:.2f} ms | {:.3f} ({:.2f} to {:.2f}) | {:.1f} MB, {:.2f} | {} | {} |\n", kNames[k],
-        1e3 * median(sides[k]->seconds), median(ratios), *low, *high, 1e-6 * sides[k]->memory(),
-        sides[k]->memory() / sides[0]->memory(), sides[k]->allocations, sides[k]->fewest_faults);
+        "| {} | {:.2f} ms | {:.3f} ({:.2f} to {:.2f}) | {:.1f} MB, {:.2f} | {} | {} |\n",
+        kKinds[k].name, 1e3 * median(sides[k]->seconds), median(ratios), *low, *high,
+        1e-6 * sides[k]->memory(), sides[k]->memory() / sides[0]->memory(), sides[k]->allocations,
+        sides[k]->fewest_faults);
   }
 }
 
@@ -148,11 +177,11 @@ void compare(const std::vector<std::string>& arguments) {
   if (!options["--batch"].empty()) config.train.batch = std::stoll(options["--batch"]);
   config.train.recompute = options["--recompute"];
   std::vector<std::unique_ptr<Side>> sides;
-  for (const StepMode mode : {StepMode::eager, StepMode::planned, StepMode::replayed})
-    sides.push_back(std::make_unique<Side>(config, mode));
+  for (const Kind& kind : kKinds) sides.push_back(std::make_unique<Side>(config, kind));
   const int rounds = std::stoi(options["--rounds"]);
-  for (int round = 0; round < rounds; ++round) {  // A B C C B A
-    for (size_t k = 0; k < 3; ++k) sides[round % 2 ? 2 - k : k]->timed();
+  for (int round = 0; round < rounds; ++round) {  // A B C D E E D C B A
+    const size_t n = sides.size();
+    for (size_t k = 0; k < n; ++k) sides[round % 2 ? n - 1 - k : k]->timed();
   }
   for (const auto& side : sides)
     check(side->losses() == sides[0]->losses(), "replay: the modes differ in their losses");

@@ -28,7 +28,7 @@ struct SavedNote {
 /// One call of a step, with its values.
 struct WalkedCall {
   int64_t number = 0;  // 1, 2, ... in the order of the step
-  Entry entry;
+  Entry entry{};       // none before the call has run
   std::string formula;
   std::vector<WalkedView> views;
   std::vector<SavedNote> saved;

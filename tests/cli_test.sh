@@ -46,6 +46,7 @@ expect 2 'a whole number from 1 to 1000000000' account gpt2 --seq 0
 expect 2 'a whole number from 1 to 1000000000' account gpt2 --devices 0
 expect 2 'a whole number from 0' train llama-smoke --data short.txt --out run --seed -1
 expect 2 'excludes' account gpt2 --train --decode
+expect 0 '^$' account llama-smoke --train --fit 2TB  # ids of meta's batches hold no memory
 expect 0 '^$' account gpt2 --decode
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
