@@ -58,6 +58,8 @@ inline std::vector<Sample> expert_combine() {
                 {normal({4, 3}, 3), normal({2, 2, 1}, 4), indices({2, 2, 1}, {3, 1, 0, 2})}),
       sample<O>("one token, one choice", {},
                 {normal({1, 1}, 5), normal({1}, 6), indices({1}, {0})}),
+      sample<O>("rows that repeat and rows left out", {},
+                {normal({4, 3}, 15), normal({3, 2}, 16), indices({3, 2}, {1, 1, 3, 1, 0, 3})}),
       sample<O>("no tokens", {}, {normal({0, 3}, 7), normal({0, 2}, 8), indices({0, 2}, {})}),
       sample<O>("no choices", {}, {normal({0, 3}, 9), normal({2, 0}, 10), indices({2, 0}, {})}),
       sample<O>("no width", {}, {normal({2, 0}, 11), normal({2, 1}, 12), indices({2, 1}, {1, 0})}),

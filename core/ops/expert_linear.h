@@ -9,9 +9,10 @@ inline void check_offsets(const char* op, const Tensor& offsets, int64_t experts
   check_defined(op, "offsets", offsets);
   check(offsets.dtype() == DType::i64, op, ": offsets must be i64; got ", offsets.dtype(),
         in_module());
-  check(offsets.shape() == Shape{experts + 1} && offsets.is_contiguous(), op,
-        ": offsets must be dense, (E + 1) with E = ", experts, "; got ", offsets.shape(),
-        in_module(), "; they are the third output of expert_gather");
+  check(offsets.shape() == Shape{experts + 1}, op, ": offsets must be (E + 1) with E = ", experts,
+        "; got ", offsets.shape(), in_module(), "; they are the third output of expert_gather");
+  check(offsets.is_contiguous(), op, ": offsets must be dense", in_module(),
+        "; call contiguous(offsets) first");
   if (!backend(offsets.device()).host_memory()) return;
   int64_t before = 0;
   for (int64_t offset : offsets.host<int64_t>()) {
