@@ -55,17 +55,22 @@ struct GatedDeltaRule {
       s.decayed.resize(before.size());
       for (size_t i = 0; i < before.size(); ++i) s.decayed[i] = s.decay * before[i];
       s.after = s.decayed;
-      s.e.resize(static_cast<size_t>(m));
+      s.e.assign(static_cast<size_t>(m), A(0));
       s.u.resize(static_cast<size_t>(m));
+      for (int64_t i = 0; i < n; ++i) {  // what is held under the key
+        const A key(element<T>(k, b, t, h, i));
+        const A* row = s.decayed.data() + i * m;
+        for (int64_t j = 0; j < m; ++j) s.e[static_cast<size_t>(j)] += row[j] * key;
+      }
       for (int64_t j = 0; j < m; ++j) {
         const auto at = static_cast<size_t>(j);
-        A held(0);
-        for (int64_t i = 0; i < n; ++i)
-          held += s.decayed[static_cast<size_t>(i * m + j)] * A(element<T>(k, b, t, h, i));
-        s.e[at] = A(element<T>(v, b, t, h, j)) - held;
+        s.e[at] = A(element<T>(v, b, t, h, j)) - s.e[at];
         s.u[at] = rate * s.e[at];
-        for (int64_t i = 0; i < n; ++i)
-          s.after[static_cast<size_t>(i * m + j)] += A(element<T>(k, b, t, h, i)) * s.u[at];
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        const A key(element<T>(k, b, t, h, i));
+        A* row = s.after.data() + i * m;
+        for (int64_t j = 0; j < m; ++j) row[j] += key * s.u[static_cast<size_t>(j)];
       }
     }
     double flops_per_token() const {
@@ -212,15 +217,17 @@ struct GatedDeltaRule {
       using A = acc_t<T>;
       const int64_t n = k.shape[3], m = v.shape[3];
       const A rate(element<T>(beta, b, t, h));
-      std::vector<A> de(static_cast<size_t>(m)), to_k(static_cast<size_t>(n), A(0));
+      std::vector<A> de(static_cast<size_t>(m), A(0)), to_k(static_cast<size_t>(n), A(0));
       A to_beta(0), to_g(0);
+      for (int64_t i = 0; i < n; ++i) {  // du, then de
+        const A key(element<T>(k, b, t, h, i));
+        const A* row = ds.data() + i * m;
+        for (int64_t j = 0; j < m; ++j) de[static_cast<size_t>(j)] += row[j] * key;
+      }
       for (int64_t j = 0; j < m; ++j) {
         const auto at = static_cast<size_t>(j);
-        A du(0);
-        for (int64_t i = 0; i < n; ++i)
-          du += ds[static_cast<size_t>(i * m + j)] * A(element<T>(k, b, t, h, i));
-        to_beta += du * step.e[at];
-        de[at] = rate * du;
+        to_beta += de[at] * step.e[at];
+        de[at] = rate * de[at];
         if (dv.defined()) dv.put(element<T>(dv, b, t, h, j), de[at]);
       }
       for (int64_t i = 0; i < n; ++i) {
@@ -241,56 +248,46 @@ struct GatedDeltaRule {
 
   static std::array<Tensor, 2> forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const Tensor& g, const Tensor& beta, const Tensor& state,
-                                       const Attrs& a, Saved* saved);
+                                       const Attrs& a, Saved* saved) {
+    const std::pair<const char*, const Tensor*> inputs[] = {
+        {"q", &q}, {"k", &k}, {"v", &v}, {"g", &g}, {"beta", &beta}};
+    for (const auto& [what, t] : inputs) check_defined(name, what, *t);
+    check_same_dtype(name, q, k, v, g, beta);
+    check(q.ndim() == 4 && v.ndim() == 4 && q.shape() == k.shape() &&
+              q.shape().drop_last() == v.shape().drop_last() && q.size(3) >= 1 && v.size(3) >= 1,
+          "gated_delta_rule: q and k must be (B, T, H, K), v (B, T, H, M), K and M 1 or more; got ",
+          q.shape(), ", ", k.shape(), " and ", v.shape(), in_module());
+    check(g.shape() == q.shape().drop_last() && beta.shape() == g.shape(),
+          "gated_delta_rule: g and beta must be (B, T, H) of q ", q.shape(), "; got ", g.shape(),
+          " and ", beta.shape(), in_module());
+    check(std::isfinite(a.scale), "gated_delta_rule: the scale must be finite; got ", a.scale,
+          in_module());
+    const Shape one{q.size(0), q.size(2), q.size(3), v.size(3)};
+    check_state(name, state, one, q);
+    const double scale = a.scale == 0 ? 1 / std::sqrt(static_cast<double>(q.size(3))) : a.scale;
+    const DType acc = acc_dtype(q.dtype());
+    const Tensor y = empty(v.shape(), q.dtype(), q.device()), last = empty(one, acc, q.device());
+    Tensor states;
+    if (saved)
+      states = empty({one[0], one[1], scan_chunks(q.size(1)), one[2], one[3]}, acc, q.device());
+    run(q.device(), Forward{q, k, v, g, beta, state, y, last, states, scale});
+    if (saved) *saved = {q, k, v, g, beta, state, states, scale, y, last};
+    return {y, last};
+  }
   static std::array<Tensor, 6> backward(const std::array<Tensor, 2>& dy, Saved&& s,
-                                        const Into<6>& into = {});
+                                        const Into<6>& into = {}) {
+    if (!dy[0].defined() && !dy[1].defined()) return {};
+    if (dy[0].defined()) check_upstream(name, dy[0], s.y);
+    if (dy[1].defined()) check_upstream(name, dy[1], s.last);
+    const Tensor& state = s.state.unchecked();  // its shape alone
+    // Without dy nothing reaches q, and its gradient is absent.
+    const GradTensor dq = dy[0].defined() ? into.at(0, s.q) : GradTensor();
+    const GradTensor dk = into.at(1, s.k), dv = into.at(2, s.v), dg = into.at(3, s.g),
+                     dbeta = into.at(4, s.beta), dstate = into.at(5, state);
+    run(s.y.device, Backward{dy[0], dy[1], s.q, s.k, s.v, s.g, s.beta, s.states, dq, dk, dv, dg,
+                             dbeta, dstate, s.scale});
+    return {dq, dk, dv, dg, dbeta, dstate};
+  }
 };
-
-inline std::array<Tensor, 2> GatedDeltaRule::forward(const Tensor& q, const Tensor& k,
-                                                     const Tensor& v, const Tensor& g,
-                                                     const Tensor& beta, const Tensor& state,
-                                                     const Attrs& a, Saved* saved) {
-  check_defined(name, "q", q);
-  check_defined(name, "k", k);
-  check_defined(name, "v", v);
-  check_defined(name, "g", g);
-  check_defined(name, "beta", beta);
-  check_same_dtype(name, q, k, v, g, beta);
-  check(q.ndim() == 4 && v.ndim() == 4 && q.shape() == k.shape() &&
-            q.shape().drop_last() == v.shape().drop_last() && q.size(3) >= 1 && v.size(3) >= 1,
-        "gated_delta_rule: q and k must be (B, T, H, K), v (B, T, H, M), K and M 1 or more; got ",
-        q.shape(), ", ", k.shape(), " and ", v.shape(), in_module());
-  check(g.shape() == q.shape().drop_last() && beta.shape() == g.shape(),
-        "gated_delta_rule: g and beta must be (B, T, H) of q ", q.shape(), "; got ", g.shape(),
-        " and ", beta.shape(), in_module());
-  check(std::isfinite(a.scale), "gated_delta_rule: the scale must be finite; got ", a.scale,
-        in_module());
-  const Shape one{q.size(0), q.size(2), q.size(3), v.size(3)};
-  check_state(name, state, one, q);
-  const double scale = a.scale == 0 ? 1 / std::sqrt(static_cast<double>(q.size(3))) : a.scale;
-  const DType acc = acc_dtype(q.dtype());
-  const Tensor y = empty(v.shape(), q.dtype(), q.device()), last = empty(one, acc, q.device());
-  Tensor states;
-  if (saved)
-    states = empty({one[0], one[1], scan_chunks(q.size(1)), one[2], one[3]}, acc, q.device());
-  run(q.device(), Forward{q, k, v, g, beta, state, y, last, states, scale});
-  if (saved) *saved = {q, k, v, g, beta, state, states, scale, y, last};
-  return {y, last};
-}
-
-inline std::array<Tensor, 6> GatedDeltaRule::backward(const std::array<Tensor, 2>& dy, Saved&& s,
-                                                      const Into<6>& into) {
-  if (!dy[0].defined() && !dy[1].defined()) return {};
-  if (dy[0].defined()) check_upstream(name, dy[0], s.y);
-  if (dy[1].defined()) check_upstream(name, dy[1], s.last);
-  const Tensor& state = s.state.unchecked();  // its shape alone
-  // Without dy nothing reaches q, and its gradient is absent.
-  const GradTensor dq = dy[0].defined() ? into.at(0, s.q) : GradTensor();
-  const GradTensor dk = into.at(1, s.k), dv = into.at(2, s.v), dg = into.at(3, s.g),
-                   dbeta = into.at(4, s.beta), dstate = into.at(5, state);
-  run(s.y.device, Backward{dy[0], dy[1], s.q, s.k, s.v, s.g, s.beta, s.states, dq, dk, dv, dg,
-                           dbeta, dstate, s.scale});
-  return {dq, dk, dv, dg, dbeta, dstate};
-}
 
 }  // namespace tally::ops
