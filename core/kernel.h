@@ -106,7 +106,7 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   const auto from = std::chrono::steady_clock::now();
   if (kernel) kernel(call);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - from,
-                                      start = r.ledger ? from - r.ledger->began() : from - from;
+                                      start = from - (r.ledger ? r.ledger->began() : from);
   Entry e{C::name,
           C::kind,
           r.phase,

@@ -133,7 +133,7 @@ struct Binary {
 
 // y = a + b,    da = dy, db = dy: the gradient is handed on, not copied.
 struct AddRule {
-  static constexpr const char* formulas[] = {"y = a + b", "da = dy, db = dy"};
+  static constexpr const char* formulas[2] = {"y = a + b", "da = dy, db = dy"};
   static constexpr const char* names[] = {"add", "add.forward", "add.backward"};
   static constexpr double flops = 1;
   static constexpr Slope to_a{.is_dy = true}, to_b{.is_dy = true};
@@ -145,7 +145,7 @@ struct AddRule {
 
 // y = a - b,    da = dy, db = -dy
 struct SubRule {
-  static constexpr const char* formulas[] = {"y = a - b", "da = dy, db = -dy"};
+  static constexpr const char* formulas[2] = {"y = a - b", "da = dy, db = -dy"};
   static constexpr const char* names[] = {"sub", "sub.forward", "sub.backward"};
   static constexpr double flops = 1;
   static constexpr Slope to_a{.is_dy = true}, to_b{};
@@ -159,7 +159,7 @@ struct SubRule {
 
 // y = a b,    da = dy b, db = dy a
 struct MulRule {
-  static constexpr const char* formulas[] = {"y = a b", "da = dy b, db = dy a"};
+  static constexpr const char* formulas[2] = {"y = a b", "da = dy b, db = dy a"};
   static constexpr const char* names[] = {"mul", "mul.forward", "mul.backward"};
   static constexpr double flops = 1;
   static constexpr Slope to_a{.flops = 1, .reads_b = true}, to_b{.flops = 1, .reads_a = true};
@@ -173,7 +173,7 @@ struct MulRule {
 
 // y = a / b,    da = dy / b, db = -dy (a / b) / b: b^2 could overflow
 struct DivRule {
-  static constexpr const char* formulas[] = {"y = a / b", "da = dy / b, db = -dy a / b^2"};
+  static constexpr const char* formulas[2] = {"y = a / b", "da = dy / b, db = -dy a / b^2"};
   static constexpr const char* names[] = {"div", "div.forward", "div.backward"};
   static constexpr double flops = 1;
   static constexpr Slope to_a{.flops = 1, .reads_b = true};
@@ -194,8 +194,8 @@ struct DivRule {
 // they are equal. A NaN in either is chosen.
 template <bool kLargest>
 struct ChooseRule {
-  static constexpr const char* formulas[] = {"y = the chosen of a and b",
-                                             "da, db = dy to the chosen, half to each of equals"};
+  static constexpr const char* formulas[2] = {"y = the chosen of a and b",
+                                              "da, db = dy to the chosen, half to each of equals"};
   static constexpr const char* names[3] = {kLargest ? "maximum" : "minimum",
                                            kLargest ? "maximum.forward" : "minimum.forward",
                                            kLargest ? "maximum.backward" : "minimum.backward"};

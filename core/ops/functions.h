@@ -7,7 +7,7 @@ namespace tally::ops {
 
 // y = p x,    dx = p dy
 struct ScaleRule {
-  static constexpr const char* formulas[] = {"y = p x", "dx = p dy"};
+  static constexpr const char* formulas[2] = {"y = p x", "dx = p dy"};
   static constexpr const char* names[] = {"scale", "scale.forward", "scale.backward"};
   static constexpr Keeps keeps = Keeps::nothing;
   static constexpr double forward_flops = 1, backward_flops = 1;
@@ -23,7 +23,7 @@ struct ScaleRule {
 
 // y = x + p,    dx = dy: handed on, not copied
 struct AddScalarRule {
-  static constexpr const char* formulas[] = {"y = x + p", "dx = dy"};
+  static constexpr const char* formulas[2] = {"y = x + p", "dx = dy"};
   static constexpr const char* names[] = {"add_scalar", "add_scalar.forward",
                                           "add_scalar.backward"};
   static constexpr Keeps keeps = Keeps::nothing;
@@ -41,7 +41,7 @@ struct AddScalarRule {
 
 // y = -x,    dx = -dy
 struct NegRule {
-  static constexpr const char* formulas[] = {"y = -x", "dx = -dy"};
+  static constexpr const char* formulas[2] = {"y = -x", "dx = -dy"};
   static constexpr const char* names[] = {"neg", "neg.forward", "neg.backward"};
   static constexpr Keeps keeps = Keeps::nothing;
   static constexpr double forward_flops = 0, backward_flops = 0;
@@ -57,7 +57,7 @@ struct NegRule {
 
 // y = |x|,    dx = dy sign(x), 0 at 0
 struct AbsRule {
-  static constexpr const char* formulas[] = {"y = |x|", "dx = dy sign(x)"};
+  static constexpr const char* formulas[2] = {"y = |x|", "dx = dy sign(x)"};
   static constexpr const char* names[] = {"abs", "abs.forward", "abs.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 0, backward_flops = 0;
@@ -74,7 +74,7 @@ struct AbsRule {
 
 // y = e^x,    dx = dy y
 struct ExpRule {
-  static constexpr const char* formulas[] = {"y = exp(x)", "dx = dy y"};
+  static constexpr const char* formulas[2] = {"y = exp(x)", "dx = dy y"};
   static constexpr const char* names[] = {"exp", "exp.forward", "exp.backward"};
   static constexpr Keeps keeps = Keeps::output;
   static constexpr double forward_flops = 1, backward_flops = 1;
@@ -90,7 +90,7 @@ struct ExpRule {
 
 // y = ln x,    dx = dy / x
 struct LogRule {
-  static constexpr const char* formulas[] = {"y = log(x)", "dx = dy / x"};
+  static constexpr const char* formulas[2] = {"y = log(x)", "dx = dy / x"};
   static constexpr const char* names[] = {"log", "log.forward", "log.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 1;
@@ -106,7 +106,7 @@ struct LogRule {
 
 // y = sqrt(x),    dx = dy / (2 y)
 struct SqrtRule {
-  static constexpr const char* formulas[] = {"y = sqrt(x)", "dx = dy / (2 y)"};
+  static constexpr const char* formulas[2] = {"y = sqrt(x)", "dx = dy / (2 y)"};
   static constexpr const char* names[] = {"sqrt", "sqrt.forward", "sqrt.backward"};
   static constexpr Keeps keeps = Keeps::output;
   static constexpr double forward_flops = 1, backward_flops = 2;
@@ -122,7 +122,7 @@ struct SqrtRule {
 
 // y = 1 / sqrt(x),    dx = -dy y^3 / 2
 struct RsqrtRule {
-  static constexpr const char* formulas[] = {"y = 1 / sqrt(x)", "dx = -dy y^3 / 2"};
+  static constexpr const char* formulas[2] = {"y = 1 / sqrt(x)", "dx = -dy y^3 / 2"};
   static constexpr const char* names[] = {"rsqrt", "rsqrt.forward", "rsqrt.backward"};
   static constexpr Keeps keeps = Keeps::output;
   static constexpr double forward_flops = 2, backward_flops = 4;
@@ -139,7 +139,7 @@ struct RsqrtRule {
 
 // y = 1 / x,    dx = -dy y^2
 struct ReciprocalRule {
-  static constexpr const char* formulas[] = {"y = 1 / x", "dx = -dy y^2"};
+  static constexpr const char* formulas[2] = {"y = 1 / x", "dx = -dy y^2"};
   static constexpr const char* names[] = {"reciprocal", "reciprocal.forward",
                                           "reciprocal.backward"};
   static constexpr Keeps keeps = Keeps::output;
@@ -157,7 +157,7 @@ struct ReciprocalRule {
 
 // y = x^2,    dx = 2 dy x
 struct SquareRule {
-  static constexpr const char* formulas[] = {"y = x^2", "dx = 2 dy x"};
+  static constexpr const char* formulas[2] = {"y = x^2", "dx = 2 dy x"};
   static constexpr const char* names[] = {"square", "square.forward", "square.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 2;
@@ -173,7 +173,7 @@ struct SquareRule {
 
 // y = x^p,    dx = dy p x^(p-1), 0 for p = 0
 struct PowRule {
-  static constexpr const char* formulas[] = {"y = x^p", "dx = dy p x^(p - 1)"};
+  static constexpr const char* formulas[2] = {"y = x^p", "dx = dy p x^(p - 1)"};
   static constexpr const char* names[] = {"pow", "pow.forward", "pow.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 3;
@@ -196,7 +196,7 @@ struct PowRule {
 
 // y = sin x,    dx = dy cos x
 struct SinRule {
-  static constexpr const char* formulas[] = {"y = sin(x)", "dx = dy cos(x)"};
+  static constexpr const char* formulas[2] = {"y = sin(x)", "dx = dy cos(x)"};
   static constexpr const char* names[] = {"sin", "sin.forward", "sin.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 2;
@@ -212,7 +212,7 @@ struct SinRule {
 
 // y = cos x,    dx = -dy sin x
 struct CosRule {
-  static constexpr const char* formulas[] = {"y = cos(x)", "dx = -dy sin(x)"};
+  static constexpr const char* formulas[2] = {"y = cos(x)", "dx = -dy sin(x)"};
   static constexpr const char* names[] = {"cos", "cos.forward", "cos.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 2;
@@ -228,7 +228,7 @@ struct CosRule {
 
 // y = erf x = 2 / sqrt(pi) int_0^x e^(-t^2) dt,    dx = dy 2 / sqrt(pi) e^(-x^2)
 struct ErfRule {
-  static constexpr const char* formulas[] = {"y = erf(x)", "dx = dy 2 / sqrt(pi) exp(-x^2)"};
+  static constexpr const char* formulas[2] = {"y = erf(x)", "dx = dy 2 / sqrt(pi) exp(-x^2)"};
   static constexpr const char* names[] = {"erf", "erf.forward", "erf.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 1, backward_flops = 4;
@@ -245,7 +245,7 @@ struct ErfRule {
 
 // y = x, but p where x < p and q where x > q,    dx = dy where p <= x <= q, else 0
 struct ClampRule {
-  static constexpr const char* formulas[] = {"y = min(max(x, p), q)",
+  static constexpr const char* formulas[2] = {"y = min(max(x, p), q)",
                                              "dx = dy where p <= x <= q, else 0"};
   static constexpr const char* names[] = {"clamp", "clamp.forward", "clamp.backward"};
   static constexpr Keeps keeps = Keeps::input;

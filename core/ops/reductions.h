@@ -7,7 +7,7 @@ namespace tally::ops {
 
 // y = sum_i x_i,    dx_i = dy. Of nothing: 0.
 struct SumRule {
-  static constexpr const char* formulas[] = {"y = sum(x)", "dx = dy"};
+  static constexpr const char* formulas[2] = {"y = sum(x)", "dx = dy"};
   static constexpr const char* names[] = {"sum", "sum.forward", "sum.backward"};
   static constexpr bool needs_x = false, needs_y = false, refuses_empty = false;
   static double forward_flops(double, double n, double) { return n; }
@@ -26,7 +26,7 @@ struct SumRule {
 
 // y = (1/n) sum_i x_i,    dx_i = dy / n. Of nothing: NaN, as 0 / 0 is.
 struct MeanRule {
-  static constexpr const char* formulas[] = {"y = mean(x)", "dx = dy / n"};
+  static constexpr const char* formulas[2] = {"y = mean(x)", "dx = dy / n"};
   static constexpr const char* names[] = {"mean", "mean.forward", "mean.backward"};
   static constexpr bool needs_x = false, needs_y = false, refuses_empty = false;
   static double forward_flops(double m, double n, double) { return n + m; }
@@ -45,7 +45,7 @@ struct MeanRule {
 // an error. `amin` is the same with the order turned round.
 template <bool kLargest>
 struct ExtremeRule {
-  static constexpr const char* formulas[] = {"y = the extreme of x",
+  static constexpr const char* formulas[2] = {"y = the extreme of x",
                                              "dx = dy at the extreme, shared by equals"};
   static constexpr const char* names[3] = {kLargest ? "amax" : "amin",
                                            kLargest ? "amax.forward" : "amin.forward",
@@ -72,7 +72,7 @@ struct ExtremeRule {
 
 // y = sqrt(sum_i x_i^2),    dx_i = dy x_i / y, and 0 where y = 0.
 struct NormRule {
-  static constexpr const char* formulas[] = {"y = sqrt(sum(x^2))", "dx = dy x / y"};
+  static constexpr const char* formulas[2] = {"y = sqrt(sum(x^2))", "dx = dy x / y"};
   static constexpr const char* names[] = {"norm", "norm.forward", "norm.backward"};
   static constexpr bool needs_x = true, needs_y = true, refuses_empty = false;
   static double forward_flops(double m, double n, double) { return 2 * n + m; }
@@ -93,7 +93,7 @@ struct NormRule {
 // y = log sum_i exp(x_i) = m + log sum_i exp(x_i - m), m the largest,    dx_i = dy exp(x_i - y).
 // Of nothing, or of nothing but -inf: -inf, with gradients of 0.
 struct LogSumExpRule {
-  static constexpr const char* formulas[] = {"y = log sum exp(x)", "dx = dy exp(x - y)"};
+  static constexpr const char* formulas[2] = {"y = log sum exp(x)", "dx = dy exp(x - y)"};
   static constexpr const char* names[] = {"logsumexp", "logsumexp.forward", "logsumexp.backward"};
   static constexpr bool needs_x = true, needs_y = true, refuses_empty = false;
   static double forward_flops(double m, double n, double) { return 3 * n + 2 * m; }
@@ -124,7 +124,7 @@ struct LogSumExpRule {
 // Two passes: the mean first, so that a large mean does not cancel the digits away. NaN where
 // n <= c.
 struct VarRule {
-  static constexpr const char* formulas[] = {"y = sum((x - mean(x))^2) / (n - c)",
+  static constexpr const char* formulas[2] = {"y = sum((x - mean(x))^2) / (n - c)",
                                              "dx = 2 dy (x - mean(x)) / (n - c)"};
   static constexpr const char* names[] = {"var", "var.forward", "var.backward"};
   static constexpr bool needs_x = true, needs_y = false, refuses_empty = false;
