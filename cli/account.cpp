@@ -33,7 +33,8 @@ double parse_bytes(const std::string& text) {
                                                {"MiB", 1048576.0},
                                                {"GiB", 1073741824.0},
                                                {"TiB", 1099511627776.0}};
-  check(used > 0 && units.contains(unit) && value > 0 && std::isfinite(value * units.at(unit)),
+  check(used > 0 && text.find_first_of("xX") > used && units.contains(unit) && value > 0 &&
+            std::isfinite(value * units.at(unit)),
         "--fit: a size such as 80GB or 24GiB is needed; got '", text, "'");
   return value * units.at(unit);
 }
@@ -251,6 +252,7 @@ int account(const AccountOptions& o) {
   options.decode = o.decode;
   options.dtype = dtype_of_options(o);
   options.recompute = target.config.train.recompute;
+  rows_by(Report(), o.by);  // a wrong --by, before anything is printed
   const Report r = make_report(target.config.model, options);
   const double memory = o.fit.empty() ? 0 : parse_bytes(o.fit);
   if (o.json) {

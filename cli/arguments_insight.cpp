@@ -101,15 +101,15 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
       "Two runs: results, what differs in their configuration, curves in one page; with --values "
       "the first op whose values differ",
       "tally compare runs/a runs/b --out compare.html");
-  v->add_option("a", o.compare.a, "Run directory")->required();
-  v->add_option("b", o.compare.b, "Run directory")->required();
+  v->add_option("a", o.compare.a, "Run directory; with --values any target")->required();
+  v->add_option("b", o.compare.b, "Another")->required();
   v->add_option("--out", o.compare.out, "Page to write")->capture_default_str();
   v->add_flag("--values", o.compare.values,
               "The same batch through both models: the first op whose outputs differ; a and b may "
               "be any targets");
   v->add_option("--tolerance", o.compare.tolerance,
                 "Differences up to this times (1 + the larger value) pass; default: none do")
-      ->check(CLI::Range(0.0, 1e30));
+      ->check(number(0, 1e30));
   v->add_option("--text", o.compare.text, "Compare on this text; default: data of the first");
   v->add_option("--batch", o.compare.batch, "Sequences")
       ->check(whole(1, kMany))

@@ -50,7 +50,7 @@ void add_training(CLI::App& app, Options& o, Run& run) {
   v->add_flag("--tensorboard", o.train.tensorboard,
               "Write the curves for TensorBoard too, into tb/");
   v->add_option("--val-fraction", o.train.val_fraction, "Share of documents held out")
-      ->check(number(0, 0.9));
+      ->check(number(0, 0.5));
 
   v = add(app, o.eval, eval, run, "eval",
           "Loss, perplexity and bits per byte of a trained model on a text",

@@ -236,7 +236,8 @@ std::vector<double> ticks(double low, double high, int about) {
       break;
     }
   }
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
+  // Beyond 2^53 steps from 0 the next tick is the same number: such a range has none.
+  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9 && k + 1 > k; ++k)
     list.push_back(k * step);
   return list;
 }

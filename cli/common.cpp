@@ -89,6 +89,13 @@ std::string bytes_text(double bytes) {
   return n + (n.find(' ') == std::string::npos ? " B" : "B");
 }
 
+void check_memory(const char* verb, double bytes) {
+  const double there =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  check(bytes <= there, verb, ": this step takes ", bytes_text(bytes), ", the machine has ",
+        bytes_text(there), "; use a smaller --batch, --seq or model");
+}
+
 namespace {
 bool begins_a_number(const std::string& cell) {
   return std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-';

@@ -45,6 +45,10 @@ std::string short_number(double value);
 /// "64.2 MB" in powers of 1000.
 std::string bytes_text(double bytes);
 
+/// Refuses what takes more than the machine's memory before the first byte of it is taken: the
+/// system would grant it and end the program later.
+void check_memory(const char* verb, double bytes);
+
 /// Columns of text, aligned; the first row is the head. Columns of numbers (every cell begins with
 /// a digit) stand to the right.
 std::string table_text(const std::vector<std::vector<std::string>>& rows);

@@ -58,8 +58,12 @@ int compare_values(const CompareOptions& o) {
   s.text = o.text;
   s.batch = o.batch;
   s.seq = o.seq;
-  const StepBatch batch = make_step_batch(s, a);
-  const int64_t tokens = batch.ids.size(1), context = b.target.config.model.context,
+  s.values = std::numeric_limits<int64_t>::max();
+  a.model->recompute.assign(a.model->recompute.size(), false);  // what is computed again repeats
+  b.model->recompute.assign(b.model->recompute.size(), false);
+  StepBatch batch = make_step_batch(s, a);
+  batch.micro.resize(1);
+  const int64_t tokens = batch.micro[0].ids.size(1), context = b.target.config.model.context,
                 vocab_a = a.target.config.model.vocab, vocab_b = b.target.config.model.vocab;
   check(tokens <= context, "compare: ", tokens, " tokens do not fit the context of ", o.b, ", ",
         context, "; give --seq ", context);
@@ -67,8 +71,8 @@ int compare_values(const CompareOptions& o) {
         ": one batch does not serve both");
   WalkOptions w;  // no dropout, no update: what the weights make of the batch
   w.first = std::numeric_limits<int64_t>::max();
-  const Walk walk_a = walk_step(*a.model, batch.ids, batch.targets, w),
-             walk_b = walk_step(*b.model, batch.ids, batch.targets, w);
+  const Walk walk_a = walk_step(*a.model, batch.micro, w),
+             walk_b = walk_step(*b.model, batch.micro, w);
   const WalkDifference d = first_difference(walk_a, walk_b, o.tolerance);
   if (o.json) {
     Json json = difference_json(d);
@@ -78,8 +82,8 @@ int compare_values(const CompareOptions& o) {
     print_json(json);
   } else {
     std::printf("A: %s, loss %.9g\nB: %s, loss %.9g\non %s %s\n%s\n", o.a.c_str(), walk_a.loss,
-                o.b.c_str(), walk_b.loss, batch.source.c_str(), batch.ids.shape().to_text().c_str(),
-                verdict(d).c_str());
+                o.b.c_str(), walk_b.loss, batch.source.c_str(),
+                batch.micro[0].ids.shape().to_text().c_str(), verdict(d).c_str());
   }
   return 0;
 }

@@ -1,7 +1,6 @@
 #include "models/profile.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 
@@ -69,19 +68,14 @@ void print_profile(const Profile& p, const Ceilings& c, const std::string& by,
               out.c_str(), out.c_str());
 }
 
-/// Refuses a step beyond the machine's memory before the first byte of it is taken: the system
-/// would grant it and end the program later.
-void check_memory(const ModelConfig& config, const ProfileOptions& o) {
+void check_profile_memory(const ModelConfig& config, const ProfileOptions& o) {
+  if (o.device == kMeta) return;
   ReportOptions r;
   r.batch = o.batch, r.seq = o.seq;
   r.train = !o.decode, r.decode = o.decode;
   r.dtype = o.dtype;
   r.recompute = o.recompute;
-  const double needed = make_report(config, r).peak;
-  const double there =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  check(o.device == kMeta || needed <= there, "profile: this step takes ", bytes_text(needed),
-        ", the machine has ", bytes_text(there), "; use a smaller --batch, --seq or model");
+  check_memory("profile", make_report(config, r).peak);
 }
 
 Json profile_json(const Profile& p, const Ceilings& c) {
@@ -124,7 +118,7 @@ int profile(const ProfileVerbOptions& o) {
   sorted_totals({}, o.by);
   check(std::find(choices.begin(), choices.end(), o.by) != choices.end(),
         "--by: must be op, layer, class or phase; got '", o.by, "'");
-  check_memory(target.config.model, options);
+  check_profile_memory(target.config.model, options);
   make_folder(o.out);
   ProgressLine line(o.quiet || o.json);
   const Profile p = profile_model(target.config.model, options, [&](int step) {

@@ -119,9 +119,13 @@ void add_curves(Page& page, const std::vector<const RunFiles*>& runs,
   }
 }
 
+// The last that was measured: of a finished run's validation, that over all held-out tokens.
 double last_value(const RunFiles& r, const char* field) {
-  const Curve c = curve(r, field);
-  return c.value.empty() ? NAN : c.value.back();
+  for (auto line = r.metrics.rbegin(); line != r.metrics.rend(); ++line) {
+    const auto value = line->find(field);
+    if (value != line->end() && value->is_number()) return value->get<double>();
+  }
+  return NAN;
 }
 
 Rows field_rows(const Json& json) {
@@ -197,8 +201,18 @@ Rows result_rows(const RunFiles& r) {
   return rows;
 }
 
+// What a run trained: its configuration, and of its environment what changes the numbers.
+std::vector<std::pair<std::string, std::string>> facts_of(const RunFiles& r) {
+  auto facts = flattened(r.config);
+  for (const char* key : {"data", "dtype", "tokenizer_hash"}) {
+    if (!r.environment.is_object() || !r.environment.contains(key)) continue;
+    for (auto& fact : flattened(Json{{key, r.environment[key]}})) facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
 Rows difference_rows(const RunFiles& a, const RunFiles& b) {
-  const auto fa = flattened(a.config), fb = flattened(b.config);
+  const auto fa = facts_of(a), fb = facts_of(b);
   const std::map<std::string, std::string> in_a(fa.begin(), fa.end()), in_b(fb.begin(), fb.end());
   Rows rows = {{"field", "A", "B"}};
   for (const auto& [path, value] : in_a) {

@@ -24,11 +24,12 @@ int step(const StepOptions& o) {
   w.dropout = s.dropout ? &*s.dropout : nullptr;
   w.clip = s.target.config.train.clip;
   w.lr = s.lr;
-  const Walk walk = walk_step(*s.model, batch.ids, batch.targets, w, s.optimizer.get());
+  const Walk walk = walk_step(*s.model, batch.micro, w, s.optimizer.get());
   const std::vector<WalkedCall> calls = filtered(walk, {o.from, o.to, o.op, o.module});
   const std::string title = fmt::format("Step {} of {}", number, o.target.name),
-                    what = fmt::format("{} tokens {}, {}", batch.source,
-                                       batch.ids.shape().to_text(), to_text(s.model->dtype()));
+                    what = fmt::format("{}: {} tokens, {}", batch.source,
+                                       batch.micro[0].ids.shape().to_text(),
+                                       to_text(s.model->dtype()));
   if (!o.html.empty()) write_file_atomic(o.html, step_page(title, what, walk, calls));
   if (o.json) {
     print_json({{"step", number},

@@ -1,6 +1,7 @@
 #include "cli/step_data.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "cli/common.h"
@@ -9,6 +10,8 @@
 #include "data/tokenizer_io.h"
 #include "models/build.h"
 #include "models/profile.h"
+#include "models/recompute.h"
+#include "models/report.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -18,15 +21,26 @@ bool has_dropout(const ModelConfig& m) {
   return m.embedding_dropout > 0 || m.attention_dropout > 0 || m.residual_dropout > 0;
 }
 
+uint64_t dropout_position_of(const std::string& text, const std::string& folder) {
+  uint64_t position = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
+  check(error == std::errc() && end == text.data() + text.size(), folder,
+        "/state.json: dropout_position must be a whole number; got '", text, "'");
+  return position;
+}
+
 void load_run_state(StepModel& s) {
   const RunDirectory run = RunDirectory::open(s.target.folder);
   const std::string folder = run.latest();
+  const std::string trained = trained_dtype(run.path());
+  check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
+        trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
   const RunDirectory::State state = run.read_state(folder);
   RunDirectory::load(folder + "/optimizer.safetensors", s.optimizer->state());
   s.optimizer->set_steps(state.step);
   const auto position = state.facts.find("dropout_position");
   if (s.dropout && position != state.facts.end())
-    s.dropout->set_position(std::stoull(position->second));
+    s.dropout->set_position(dropout_position_of(position->second, folder));
 }
 
 // The tokenizer of a run or a checkpoint; bytes for a vocabulary as small as that.
@@ -42,15 +56,16 @@ Tokenizer tokenizer_of(const StepModel& s) {
 std::vector<std::string> files_of(const StepOptions& o, const StepModel& s) {
   if (!o.data.empty() || s.target.kind != TargetKind::run) return o.data;
   const Json env = read_json(s.target.folder + "/env.json");
-  check(env.is_object() && env.contains("data") && env["data"].is_array(), s.target.folder,
-        "/env.json: does not say what the run was trained on; give --data FILE");
+  const auto is_text = [](const Json& j) { return j.is_string(); };
+  check(env.is_object() && env.contains("data") && env["data"].is_array() &&
+            std::all_of(env["data"].begin(), env["data"].end(), is_text),
+        s.target.folder, "/env.json: does not say what the run was trained on; give --data FILE");
   return env["data"].get<std::vector<std::string>>();
 }
 
-StepBatch batch_of(std::span<const int64_t> ids, std::span<const int64_t> targets,
-                   const Shape& shape, Device device, std::string source) {
-  return {from_host<int64_t>(ids, shape, device), from_host<int64_t>(targets, shape, device),
-          std::move(source)};
+MicroBatch batch_of(std::span<const int64_t> ids, std::span<const int64_t> targets,
+                    const Shape& shape, Device device) {
+  return {from_host<int64_t>(ids, shape, device), from_host<int64_t>(targets, shape, device)};
 }
 
 StepBatch text_batch(const StepOptions& o, const StepModel& s, int64_t seq) {
@@ -61,7 +76,7 @@ StepBatch text_batch(const StepOptions& o, const StepModel& s, int64_t seq) {
       static_cast<size_t>(std::min<int64_t>(seq, static_cast<int64_t>(tokens.size()) - 1));
   const std::vector<int64_t> ids(tokens.begin(), tokens.begin() + static_cast<int64_t>(n)),
       targets(tokens.begin() + 1, tokens.begin() + 1 + static_cast<int64_t>(n));
-  return batch_of(ids, targets, {1, static_cast<int64_t>(n)}, s.model->device(), "--text");
+  return {{batch_of(ids, targets, {1, static_cast<int64_t>(n)}, s.model->device())}, "--text"};
 }
 
 StepBatch data_batch(const StepOptions& o, const StepModel& s,
@@ -75,10 +90,28 @@ StepBatch data_batch(const StepOptions& o, const StepModel& s,
   const Dataset data(splits.train, seq, static_cast<uint64_t>(t.seed));
   const int64_t index = o.index >= 0 ? o.index : s.optimizer->steps() * t.accumulation;
   std::vector<int64_t> ids(static_cast<size_t>(batch * seq)), targets(ids.size());
-  data.batch(index, ids, targets);
-  return batch_of(
-      ids, targets, {batch, seq}, s.model->device(),
-      "batch " + to_text(index) + " of " + files[0] + (files.size() > 1 ? ", ..." : ""));
+  StepBatch step;
+  step.source = (t.accumulation > 1 ? to_text(t.accumulation) + " batches from " : "batch ") +
+                to_text(index) + " of " + files[0] + (files.size() > 1 ? ", ..." : "");
+  for (int64_t micro = 0; micro < t.accumulation; ++micro) {
+    data.batch(index + micro, ids, targets);
+    step.micro.push_back(batch_of(ids, targets, {batch, seq}, s.model->device()));
+  }
+  return step;
+}
+
+// What the step takes, and the `values` of each operand that the walk keeps as doubles.
+void check_step_memory(const StepModel& s, int64_t batch, int64_t seq, int64_t values) {
+  ReportOptions r;
+  r.batch = batch, r.seq = seq;
+  r.train = true;
+  r.dtype = s.model->dtype();
+  r.recompute = s.target.config.train.recompute;
+  const Report report = make_report(s.target.config.model, r);
+  const double moved = report.cost.bytes_read + report.cost.bytes_written;
+  const double kept =
+      static_cast<double>(values) * static_cast<double>(report.entries.size()) * 8 * 5;
+  check_memory("step", report.peak + std::min(kept, 2 * moved));
 }
 
 }  // namespace
@@ -100,6 +133,7 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     s.model = build_model(s.target.config.model, dtype, device);
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
+  s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
   s.optimizer = std::make_unique<optim::AdamW>(optim::decay_groups(*s.model, t.weight_decay),
                                                optim::AdamW::Options{t.beta1, t.beta2, t.eps});
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
@@ -116,12 +150,18 @@ StepBatch make_step_batch(const StepOptions& o, const StepModel& s) {
   check(seq <= m.context, "step: ", seq, " tokens do not fit the context of ", m.context,
         "; use a smaller --seq");
   check(o.text.empty() || o.data.empty(), "step: choose one of --text and --data");
+  check_step_memory(s, batch, seq, o.values);
   if (!o.text.empty()) return text_batch(o, s, seq);
   const std::vector<std::string> files = files_of(o, s);
   if (!files.empty()) return data_batch(o, s, files, batch, seq);
+  StepBatch step{{}, "made-up tokens"};
   const Device device = s.model->device();
-  return {random_ids({batch, seq}, m.vocab, o.seed, device),
-          random_ids({batch, seq}, m.vocab, o.seed + 1, device), "made-up tokens"};
+  for (int64_t micro = 0; micro < t.accumulation; ++micro) {
+    const uint64_t seed = o.seed + 2 * static_cast<uint64_t>(micro);
+    step.micro.push_back({random_ids({batch, seq}, m.vocab, seed, device),
+                          random_ids({batch, seq}, m.vocab, seed + 1, device)});
+  }
+  return step;
 }
 
 }  // namespace tally::cli

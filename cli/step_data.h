@@ -23,9 +23,9 @@ struct StepModel {
 StepModel make_step_model(const std::string& name, const std::vector<std::string>& set, DType dtype,
                           Device device);
 
-/// Ids and targets of one step, (B,T), and where they come from.
+/// The micro-batches of one step, and where they come from.
 struct StepBatch {
-  Tensor ids, targets;
+  std::vector<MicroBatch> micro;
   std::string source;
 };
 /// A batch of `--text`, of `--data`, of the run's own data, or of made-up tokens, in this order of

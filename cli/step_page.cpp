@@ -45,7 +45,7 @@ std::string module_html(std::span<const WalkedCall> calls, size_t& at) {
 
 Rows phase_rows(const Walk& walk) {
   Rows rows = {{"phase", "calls", "GFLOP", "read", "written", "saved"}};
-  for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer}) {
+  for (const Phase phase : {Phase::forward, Phase::recompute, Phase::backward, Phase::optimizer}) {
     Cost cost;
     double saved = 0;
     int64_t calls = 0;

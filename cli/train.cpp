@@ -57,7 +57,20 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   return train_tokenizer(s.inputs.data, options, text);
 }
 
+// The names of a run's data are kept in its env.json.
+void check_names(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    try {
+      static_cast<void>(Json(file).dump());
+    } catch (const Json::exception&) {
+      fail("train: the name of a data file must be UTF-8, since env.json keeps it; got ", file,
+           "; rename the file");
+    }
+  }
+}
+
 void open_session_data(Session& s) {
+  check_names(s.inputs.data);
   tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
   if (s.inputs.data.size() == 1)
@@ -245,7 +258,7 @@ class Loop {
   void report() {
     try {
       write_report(run_.path());
-    } catch (const Error& e) {
+    } catch (const std::exception& e) {
       line_.finish();
       std::fprintf(stderr, "note: no report: %s\n", e.what());
     }

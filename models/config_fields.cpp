@@ -100,7 +100,8 @@ std::span<const Field<TrainConfig>> train_fields() {
              "Hutter 2019, arXiv:1711.05101)"),
       number("beta1", &T::beta1, 0, 0.999999, "AdamW's average of the gradient"),
       number("beta2", &T::beta2, 0, 0.999999999, "AdamW's average of its square"),
-      number("eps", &T::eps, 0, 1, "AdamW's, added to the root"),
+      number("eps", &T::eps, 1e-30, 1,
+             "AdamW's, added to the root; above 0, or a zero gradient is 0 / 0"),
       number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
       Field<T>{"recompute", &T::recompute, 0, 0,
                "layers that keep their input alone and compute the rest again in the backward "
@@ -112,7 +113,9 @@ std::span<const Field<TrainConfig>> train_fields() {
              "steps between evaluations; 0: only at the end"),
       number("val_fraction", &T::val_fraction, 0, 0.5,
              "share of the documents held out for validation: every round(1 / share)-th"),
-      number("eval_batches", &T::eval_batches, 1, kAny, "batches in one evaluation"),
+      number("eval_batches", &T::eval_batches, 1, kAny,
+             "batches in one evaluation on the way; the last one, at the end, takes all held-out "
+             "tokens"),
       number("checkpoint_every", &T::checkpoint_every, 0, kAny,
              "steps between checkpoints; 0: only at the end"),
       number("sample_every", &T::sample_every, 0, kAny,

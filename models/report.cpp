@@ -94,21 +94,30 @@ int64_t largest_batch(const ModelConfig& config, ReportOptions options, double b
 }
 
 RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions options, double bytes) {
-  RecomputeChoice c;
   options.train = true;
-  for (; c.layers <= config.layers; ++c.layers) {
-    c.recompute = options.recompute = recompute_first(c.layers, config.layers);
+  const auto choice = [&](int64_t layers) {
+    RecomputeChoice c;
+    c.layers = layers;
+    c.recompute = options.recompute = recompute_first(layers, config.layers);
     const Report r = make_report(config, options);
     c.peak = r.peak;
-    c.extra_flops = 0;
     for (const LedgerTotal& phase : r.by_phase) {
       if (phase.key == to_text(Phase::recompute)) c.extra_flops = phase.cost.flops;
     }
     c.fits = c.peak <= bytes;
-    if (c.fits) return c;
+    return c;
+  };
+  RecomputeChoice best = choice(0);
+  if (best.fits) return best;
+  best = choice(config.layers);
+  int64_t low = 0, high = config.layers;  // low does not fit, high does if any does
+  while (best.fits && high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    const RecomputeChoice c = choice(middle);
+    (c.fits ? high : low) = middle;
+    if (c.fits) best = c;
   }
-  c.layers = config.layers;
-  return c;
+  return best;
 }
 
 }  // namespace tally

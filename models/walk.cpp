@@ -63,6 +63,13 @@ std::string call_name(const WalkedCall& c) {
   return std::string(c.entry.op) + (*c.entry.module ? std::string(" in ") + c.entry.module : "");
 }
 
+std::string shapes_text(const WalkedCall& c) {
+  std::string text;
+  for (const WalkedView& v : c.views)
+    text += (text.empty() ? ": " : ", ") + v.name + " " + v.shape.to_text();
+  return text;
+}
+
 bool same_call(const WalkedCall& a, const WalkedCall& b) {
   if (call_name(a) != call_name(b) || a.views.size() != b.views.size()) return false;
   for (size_t i = 0; i < a.views.size(); ++i) {
@@ -74,6 +81,7 @@ bool same_call(const WalkedCall& a, const WalkedCall& b) {
 bool differ(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) != std::isnan(b);
   if (a == b) return false;
+  if (std::isinf(a) || std::isinf(b)) return true;  // no tolerance reaches an infinity
   return !(std::abs(a - b) <= tolerance * (1 + std::max(std::abs(a), std::abs(b))));
 }
 
@@ -106,16 +114,18 @@ double WalkedCall::saved_bytes() const {
   return n;
 }
 
-Walk walk_step(nn::Decoder& model, const Tensor& ids, const Tensor& targets, const WalkOptions& o,
+Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const WalkOptions& o,
                optim::Optimizer* optimizer) {
   Walk walk;
   model.requires_grad();
   model.zero_grad();
   WalkWatcher watcher(model, o.first);
-  {
+  int64_t tokens = 0;  // what the mean is over
+  for (const MicroBatch& b : batches) tokens += b.targets.numel();
+  for (const MicroBatch& b : batches) {
     Tape tape;
-    const Tensor loss = model.loss(ids, targets, 0, o.dropout);
-    walk.loss = loss.item();
+    const Tensor loss = model.loss(b.ids, b.targets, tokens, o.dropout);
+    walk.loss += loss.item();
     tape.backward(loss);
   }
   if (optimizer) {
@@ -137,6 +147,10 @@ WalkDifference first_difference(const Walk& a, const Walk& b, double tolerance) 
     d.b = i < b.calls.size() ? call_name(b.calls[i]) : "nothing more";
     if (i >= a.calls.size() || i >= b.calls.size() || !same_call(a.calls[i], b.calls[i])) {
       d.what = WalkDifference::What::ops;
+      if (d.a == d.b) {
+        d.a += shapes_text(a.calls[i]);
+        d.b += shapes_text(b.calls[i]);
+      }
       return d;
     }
     for (size_t k = 0; k < a.calls[i].views.size(); ++k) {

@@ -48,11 +48,16 @@ struct WalkOptions {
   double clip = 1, lr = 1e-3;    // of the update
 };
 
-/// One step of `model` on ids and targets (B,T): forward, backward and, where `optimizer` is given,
-/// clip and update, which change the model. Every value is read, so it takes its time. The bits are
-/// those of a step that nobody looks at.
-Walk walk_step(nn::Decoder& model, const Tensor& ids, const Tensor& targets,
-               const WalkOptions& options, optim::Optimizer* optimizer = nullptr);
+/// What one forward and backward pass of a step sees: ids and targets (B,T).
+struct MicroBatch {
+  Tensor ids, targets;
+};
+
+/// One step of `model` on its micro-batches: forward, backward and, where `optimizer` is given, clip
+/// and update, which change the model. Every value is read, so it takes its time. The bits are those
+/// of a step that nobody looks at.
+Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const WalkOptions& options,
+               optim::Optimizer* optimizer = nullptr);
 
 /// Where two walks part.
 struct WalkDifference {

@@ -96,6 +96,10 @@ expect 1 'meta computes no values' step llama-smoke --device meta
 expect 1 'needs a tokenizer' step demo --batch 1 --seq 8 --text "a text"
 expect 1 'at least 2 tokens' step llama-smoke --text a
 expect 1 'choose one of --text and --data' step llama-smoke --text ab --data short.txt
+expect 1 'the machine has' step llama-smoke --batch 1000000
+expect 2 'not in range' compare llama-smoke llama-smoke --values --tolerance nan
+expect 1 'eps must lie between' train llama-smoke --data "$text" --out run --set train.eps=0
+expect 1 'got .0x10GB' account gpt2 --fit 0x10GB
 expect 1 'one batch does not serve' compare demo llama-smoke --values --seq 8
 expect 1 'is not the directory of a run' compare llama-smoke gpt-smoke
 

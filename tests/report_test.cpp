@@ -117,6 +117,9 @@ TEST_CASE("chart: ticks are round numbers within the range", "[report]") {
     CHECK(t.size() <= 12);
     for (double v : t) CHECK((v >= low - 1e-9 * high && v <= high + 1e-9 * high));
   }
+  // Ranges of a few last bits: ticks would be the same number again and again.
+  CHECK(chart::ticks(5.0, std::nextafter(5.0, 6.0), 5).size() <= 12);
+  CHECK(chart::ticks(1e18, 1e18 + 128, 5).size() <= 12);
   CHECK(chart::tick_text(0) == "0");
   CHECK(chart::tick_text(1234567) == "1235k");
   CHECK(chart::tick_text(2e9) == "2000M");

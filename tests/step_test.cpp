@@ -1,4 +1,5 @@
 // A step walked call by call: values, saved tensors, filters, the page, and two steps compared.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -6,6 +7,7 @@
 #include "models/build.h"
 #include "models/profile.h"
 #include "models/report.h"
+#include "models/training_step.h"
 #include "models/walk.h"
 #include "tests/training_helpers.h"
 
@@ -30,8 +32,9 @@ Walk walk_of(const ModelConfig& config, uint64_t seed = 1, int64_t first = 4,
   optim::AdamW optimizer(optim::decay_groups(*model, 0.1), {});
   WalkOptions o;
   o.first = first;
-  return walk_step(*model, random_ids({2, 12}, config.vocab, 3, kCPU),
-                   random_ids({2, 12}, config.vocab, 4, kCPU), o, update ? &optimizer : nullptr);
+  const MicroBatch batch{random_ids({2, 12}, config.vocab, 3, kCPU),
+                         random_ids({2, 12}, config.vocab, 4, kCPU)};
+  return walk_step(*model, {&batch, 1}, o, update ? &optimizer : nullptr);
 }
 constexpr int64_t kAll = int64_t{1} << 40;
 
@@ -74,7 +77,8 @@ TEST_CASE("step: a walk has the bits of a step that nobody looks at", "[step]") 
     initialise(*model, config, 1);
     optim::AdamW optimizer(optim::decay_groups(*model, 0.1), {});
     if (walked) {
-      walk_step(*model, ids, targets, {}, &optimizer);
+      const MicroBatch batch{ids, targets};
+      walk_step(*model, {&batch, 1}, {}, &optimizer);
     } else {
       model->requires_grad();
       {
@@ -162,4 +166,50 @@ TEST_CASE("compare: models of other ops part at the first other op", "[step]") {
       first_difference(walk_of(one, 1, kAll, {}, false), walk_of(two, 1, kAll, {}, false));
   CHECK(d.what == WalkDifference::What::ops);
   CHECK(d.a != d.b);
+}
+
+TEST_CASE("compare: no tolerance takes an infinity for a number", "[step]") {
+  const ModelConfig config = config_of("llama-smoke");
+  const auto spoil = [](nn::Decoder& model) {
+    for (auto& [name, t] : model.named_parameters())
+      if (name == "blocks.0.mlp.down.weight") t.host<float>()[0] = INFINITY;
+  };
+  const WalkDifference d = first_difference(walk_of(config, 1, kAll, {}, false),
+                                            walk_of(config, 1, kAll, spoil, false), 1e9);
+  CHECK(d.what == WalkDifference::What::values);
+  CHECK(d.a == "linear.forward in blocks[0].mlp");
+}
+
+TEST_CASE("step: micro-batches add up to training's step, and layers are computed again",
+          "[step]") {
+  const ModelConfig config = config_of("llama-smoke");
+  const auto model = build_model(config, DType::f32, kCPU),
+             twin = build_model(config, DType::f32, kCPU);
+  for (nn::Decoder* m : {model.get(), twin.get()}) {
+    initialise(*m, config, 1);
+    m->recompute.assign(static_cast<size_t>(config.layers), true);
+  }
+  std::vector<MicroBatch> batches;
+  for (uint64_t seed : {5, 7, 9})
+    batches.push_back({random_ids({2, 12}, config.vocab, seed, kCPU),
+                       random_ids({2, 12}, config.vocab, seed + 1, kCPU)});
+  Generator generator{7};
+  const auto adamw = [](nn::Decoder& m) {
+    return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
+  };
+  TrainingStep training(*twin, adamw, {2, 12, 3, 1}, generator);
+  const auto result = training.gradients([&](int64_t micro, auto ids, auto targets) {
+    const MicroBatch& b = batches[static_cast<size_t>(micro)];
+    std::ranges::copy(to_host<int64_t>(b.ids), ids.begin());
+    std::ranges::copy(to_host<int64_t>(b.targets), targets.begin());
+  });
+  const auto optimizer = adamw(*model);
+  const Walk walk = walk_step(*model, batches, {}, optimizer.get());
+  CHECK(walk.loss == result.loss);
+  CHECK(walk.grad_norm == result.norm);
+  const auto again = std::count_if(walk.calls.begin(), walk.calls.end(), [](const WalkedCall& c) {
+    return c.entry.phase == Phase::recompute;
+  });
+  CHECK(again > 0);
+  CHECK(again % 3 == 0);
 }

@@ -30,7 +30,7 @@ void add_forward(const ops::Add::Forward& c) {
   const int64_t n = c.y.numel(), period = c.b.numel();
   if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y))
     return plain_loops<float>(c);
-  if (n == 0) return;
+  if (n == 0 || period == 0) return;
   const float *a = c.a.pointer<float>(), *b = c.b.pointer<float>();
   float* y = c.y.pointer<float>();
   if (period == n) {

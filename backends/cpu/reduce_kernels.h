@@ -21,11 +21,16 @@ template <Fold F>
   if constexpr (F == Fold::matches) return select(x == shift, broadcast(1.0f), F32{});
   return x;
 }
+/// Where x is NaN; of vectors a mask.
+template <class V>
+[[gnu::always_inline]] inline auto is_nan(V x) {
+  return x != x;  // NOLINT(misc-redundant-expression)
+}
 /// Two parts of a group, vectors or numbers.
 template <Fold F, class V>
 [[gnu::always_inline]] inline V fold_join(V a, V b) {
-  if constexpr (F == Fold::largest) return ((b > a) | (b != b)) ? b : a;
-  if constexpr (F == Fold::smallest) return ((b < a) | (b != b)) ? b : a;
+  if constexpr (F == Fold::largest) return ((b > a) | is_nan(b)) ? b : a;
+  if constexpr (F == Fold::smallest) return ((b < a) | is_nan(b)) ? b : a;
   return a + b;
 }
 template <Fold F>

@@ -244,6 +244,7 @@ using Quarter [[gnu::vector_size(16)]] = float;
 [[gnu::always_inline]] inline void store_bf16(uint16_t* p, F32 x) {
   const U32 b = reinterpret_cast<U32>(x);
   const U32 rounded = b + 0x7fffu + ((b >> 16) & 1u);
+  // NOLINTNEXTLINE(misc-redundant-expression): a NaN alone differs from itself
   const U16 v = __builtin_convertvector((x == x ? rounded : (b | 0x400000u)) >> 16, U16);
   __builtin_memcpy(p, &v, sizeof v);
 }

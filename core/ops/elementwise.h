@@ -218,7 +218,7 @@ struct ChooseRule {
  private:
   template <class A>
   static A share(const A& dy, const A& mine, const A& other) {
-    const A half = dy * A(0.5);
+    A half = dy * A(0.5);  // on both branches, so that the count does not depend on values
     if (mine == other) return half;
     const bool chosen = kLargest ? mine > other : mine < other;
     return chosen || is_nan(mine) ? dy : A(0);

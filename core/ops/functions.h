@@ -246,7 +246,7 @@ struct ErfRule {
 // y = x, but p where x < p and q where x > q,    dx = dy where p <= x <= q, else 0
 struct ClampRule {
   static constexpr const char* formulas[2] = {"y = min(max(x, p), q)",
-                                             "dx = dy where p <= x <= q, else 0"};
+                                              "dx = dy where p <= x <= q, else 0"};
   static constexpr const char* names[] = {"clamp", "clamp.forward", "clamp.backward"};
   static constexpr Keeps keeps = Keeps::input;
   static constexpr double forward_flops = 0, backward_flops = 0;

@@ -46,7 +46,7 @@ struct MeanRule {
 template <bool kLargest>
 struct ExtremeRule {
   static constexpr const char* formulas[2] = {"y = the extreme of x",
-                                             "dx = dy at the extreme, shared by equals"};
+                                              "dx = dy at the extreme, shared by equals"};
   static constexpr const char* names[3] = {kLargest ? "amax" : "amin",
                                            kLargest ? "amax.forward" : "amin.forward",
                                            kLargest ? "amax.backward" : "amin.backward"};
@@ -125,7 +125,7 @@ struct LogSumExpRule {
 // n <= c.
 struct VarRule {
   static constexpr const char* formulas[2] = {"y = sum((x - mean(x))^2) / (n - c)",
-                                             "dx = 2 dy (x - mean(x)) / (n - c)"};
+                                              "dx = 2 dy (x - mean(x)) / (n - c)"};
   static constexpr const char* names[] = {"var", "var.forward", "var.backward"};
   static constexpr bool needs_x = true, needs_y = false, refuses_empty = false;
   static double forward_flops(double m, double n, double) { return 4 * n + 2 * m; }
