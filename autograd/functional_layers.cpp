@@ -2,18 +2,28 @@
 #include "autograd/tape.h"
 #include "core/ops/activation.h"
 #include "core/ops/attention/attention.h"
+#include "core/ops/causal_conv1d.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/dropout.h"
 #include "core/ops/embedding.h"
+#include "core/ops/expert_combine.h"
+#include "core/ops/expert_gather.h"
+#include "core/ops/expert_linear.h"
 #include "core/ops/gate.h"
+#include "core/ops/gated_delta_rule.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
+#include "core/ops/learned_swish.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/selective_scan.h"
+#include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
+#include "core/ops/xielu.h"
 
 namespace tally {
 
@@ -33,6 +43,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionOptions& options, const Tensor& mask) {
   return apply<ops::Attention>(options, q, k, v, mask);
 }
+Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return apply<ops::CausalConv1d>({}, x, weight, bias);
+}
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const ops::LossOptions& options) {
   return apply<ops::CrossEntropy>(options, logits, targets)[0];
 }
@@ -48,12 +61,30 @@ Tensor dropout(const Tensor& x, double p, Generator& generator, const Tensor& re
 Tensor embedding(const Tensor& ids, const Tensor& weight, double scale, int64_t padding_id) {
   return apply<ops::Embedding>({scale, padding_id}, ids, weight);
 }
+Tensor expert_combine(const Tensor& rows, const Tensor& weights, const Tensor& places) {
+  return apply<ops::ExpertCombine>({}, rows, weights, places);
+}
+std::array<Tensor, 3> expert_gather(const Tensor& x, const Tensor& chosen, int64_t experts) {
+  return apply<ops::ExpertGather>({experts}, x, chosen);
+}
+Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offsets,
+                     const Tensor& bias) {
+  return apply<ops::ExpertLinear>({}, x, weight, bias, offsets);
+}
+std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v,
+                                       const Tensor& g, const Tensor& beta, const Tensor& state,
+                                       double scale) {
+  return apply<ops::GatedDeltaRule>({scale}, q, k, v, g, beta, state);
+}
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter) {
   return apply<ops::Gate>({function, parameter}, a, b);
 }
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                   bool unit_offset) {
   return apply<ops::LayerNorm>({eps, unit_offset}, x, weight, bias);
+}
+Tensor learned_swish(const Tensor& x, const Tensor& beta) {
+  return apply<ops::LearnedSwish>({}, x, beta);
 }
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return apply<ops::Linear>({}, x, weight, bias);
@@ -67,6 +98,13 @@ std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Ten
                                                       const ops::LossOptions& options) {
   return apply<ops::LinearCrossEntropy>(options, h, weight, targets);
 }
+Tensor load_balance_loss(const Tensor& logits, const Tensor& chosen) {
+  return apply<ops::LoadBalanceLoss>({}, logits, chosen);
+}
+std::array<Tensor, 2> moe_router(const Tensor& logits, const ops::RouterOptions& options,
+                                 const Tensor& bias) {
+  return apply<ops::MoeRouter>(options, logits, bias);
+}
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, bool unit_offset,
                 bool round_before_weight) {
   return apply<ops::RMSNorm>({eps, unit_offset, round_before_weight}, x, weight);
@@ -75,6 +113,17 @@ Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& option
             const Tensor& positions) {
   return apply<ops::Rope>(options, x, table, positions);
 }
+std::array<Tensor, 2> selective_scan(const Tensor& x, const Tensor& dt, const Tensor& a,
+                                     const Tensor& b, const Tensor& c, const Tensor& d,
+                                     const Tensor& state) {
+  return apply<ops::SelectiveScan>({}, x, dt, a, b, c, d, state);
+}
+Tensor sink_softmax(const Tensor& x, const Tensor& sink, const Tensor& mask, double scale) {
+  return apply<ops::SinkSoftmax>({scale}, x, mask, sink);
+}
 Tensor soft_cap(const Tensor& x, double cap) { return apply<ops::SoftCap>({cap}, x); }
+Tensor xielu(const Tensor& x, const Tensor& p, const Tensor& n, double b, double eps) {
+  return apply<ops::Xielu>({b, eps}, x, p, n);
+}
 
 }  // namespace tally

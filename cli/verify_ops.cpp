@@ -203,6 +203,7 @@ OpTable op_table() {
   add_attention_ops(table);
   add_basic_ops(table);
   add_loss_ops(table);
+  add_mixer_ops(table);
   add_model_ops(table);
   add_position_ops(table);
   add_product_ops(table);

@@ -43,6 +43,7 @@ using OpTable = std::map<std::string, OpFunction, std::less<>>;
 void add_attention_ops(OpTable& table);
 void add_basic_ops(OpTable& table);
 void add_loss_ops(OpTable& table);
+void add_mixer_ops(OpTable& table);
 void add_model_ops(OpTable& table);
 void add_position_ops(OpTable& table);
 void add_product_ops(OpTable& table);

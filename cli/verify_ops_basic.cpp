@@ -87,16 +87,10 @@ OpOutputs log_soft_max(const C& c) {
 }
 OpOutputs masked_soft_max(const C& c) { return {{"y", softmax(c.in("x"), c.in("mask"))}}; }
 OpOutputs scaled_soft_max(const C& c) { return {{"y", softmax(c.in("x"), {}, c.number("scale"))}}; }
-/// One more score in the denominator, left out of the result.
-OpOutputs with_extra_score(const Tensor& x, const Tensor& score) {
-  Shape column = x.shape();
-  column[-1] = 1;
-  const Tensor y = softmax(concat({x, expand(score, column)}, -1));
-  return {{"y", narrow(y, -1, 0, x.size(-1))}};
-}
-OpOutputs soft_max_off_by_one(const C& c) { return with_extra_score(c.in("x"), c.constant(0)); }
+OpOutputs soft_max_off_by_one(const C& c) { return {{"y", sink_softmax(c.in("x"))}}; }
+/// One sink for each slice of the first axis.
 OpOutputs soft_max_sink(const C& c) {
-  return with_extra_score(c.in("x"), reshape(c.in("sink"), {-1, 1, 1}));
+  return {{"y", sink_softmax(c.in("x"), reshape(c.in("sink"), {-1, 1}))}};
 }
 
 void add_functions(OpTable& t) {

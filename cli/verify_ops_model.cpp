@@ -24,18 +24,9 @@ OpOutputs capped(const C& c) {
   return only(soft_cap(c.in("x"), c.has("cap") ? c.number("cap") : 30));
 }
 /// beta is learned: a scalar, or one a channel.
-OpOutputs swish_beta(const C& c) {
-  const Tensor& x = c.in("x");
-  return only(mul(x, activation(mul(x, c.in("beta")), K::sigmoid)));
-}
-/// ap x^2 + b x for x > 0, (exp(min(x, eps)) - 1 - x) an + b x below (Apertus).
-OpOutputs xielu(const C& c) {
-  const Tensor& x = c.in("x");
-  const Tensor positive = clamp(scale(x, 1e30), 0, 1).detach();
-  const Tensor above = mul(c.in("ap"), activation(x, K::squared_relu));
-  const Tensor curve = sub(add(exp(clamp(x, -INFINITY, c.number("eps"))), -1), x);
-  const Tensor below = mul(c.in("an"), mul(curve, add(neg(positive), 1)));
-  return only(add(add(above, below), scale(x, c.number("b"))));
+OpOutputs swish_beta(const C& c) { return only(learned_swish(c.in("x"), c.in("beta"))); }
+OpOutputs xielu_case(const C& c) {
+  return only(xielu(c.in("x"), c.in("ap"), c.in("an"), c.number("b"), c.number("eps")));
 }
 
 // Gates and feed-forward layers
@@ -177,7 +168,7 @@ void add_activations(OpTable& t) {
   t["elu_alpha"] = elu_alpha;
   t["softcap"] = capped;
   t["swish_beta"] = t["swish_beta_channel"] = swish_beta;
-  t["xielu"] = xielu;
+  t["xielu"] = xielu_case;
 }
 void add_gates(OpTable& t) {
   t["glu"] = gated<K::sigmoid>;

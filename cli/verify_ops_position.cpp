@@ -119,16 +119,6 @@ OpOutputs z_loss(const C& c) {
 }
 OpOutputs perplexity(const C& c) { return only(exp(cross_entropy(c.in("x"), c.in("target")))); }
 OpOutputs mse(const C& c) { return only(mean(square(sub(c.in("x"), c.in("y"))))); }
-/// E sum_e f_e P_e: f_e the share of tokens whose first choice is e, P_e the mean probability.
-OpOutputs balance_loss(const C& c) {
-  const Tensor p = softmax(c.in("logits"));
-  const int64_t tokens = p.size(0), experts = p.size(1);
-  std::vector<double> share(static_cast<size_t>(experts), 0);
-  for (int64_t e : to_host<int64_t>(top_k(p.detach(), 1)[1]))
-    share[static_cast<size_t>(e)] += 1.0 / static_cast<double>(tokens);
-  return only(
-      scale(sum(mul(mean(p, {0}), in_type(c, share, {experts}))), static_cast<double>(experts)));
-}
 
 }  // namespace
 
@@ -150,7 +140,6 @@ void add_loss_ops(OpTable& table) {
   table["cross_entropy"] = cross_entropy_case;
   table["cross_entropy_softcap"] = cross_entropy_case;
   table["fused_linear_cross_entropy"] = fused_cross_entropy;
-  table["moe_balance_switch"] = balance_loss;
   table["mse"] = mse;
   table["perplexity"] = perplexity;
   table["z_loss"] = z_loss;

@@ -102,6 +102,17 @@ Tensor expanded(const Tensor& t, int axis) {
   return same_numbers(t, filled(resized(t.shape(), axis, 1), t).expand(t.shape()));
 }
 
+// Whether numbers that are the same along an axis mean something: offsets that never rise are no
+// plan, however they lie.
+bool has_meaning(const Sample& s) {
+  try {
+    run_sample(s, make_inputs(s, DType::f32, kReference));
+    return true;
+  } catch (const Error& e) {
+    return std::string(e.what()).find("offsets") == std::string::npos;
+  }
+}
+
 bool is_layer(const Sample& s) {    // the part of it that refuses then gives its own name
   if (s.op == "clip") return true;  // a sample of several calls
   static const std::set<std::string> ops = [] {
@@ -200,6 +211,7 @@ TEST_CASE("every op: serves or refuses expanded operands", "[op][F37]") {
       for (int axis = 0; axis < shape.ndim(); ++axis) {
         if (!s.inputs[i].present || shape[axis] < 2 || shape.numel() == 0) continue;
         const Sample same = repeated(s, i, axis);
+        if (!has_meaning(same)) continue;
         for (Device device : {kReference, kCPU}) {
           check_layout(same, device, "expanded along axis " + to_text(axis), static_cast<int>(i),
                        [&](const Tensor& t) { return expanded(t, axis); });

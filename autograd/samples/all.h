@@ -10,14 +10,18 @@
 #include "autograd/samples/dropout.h"
 #include "autograd/samples/elementwise.h"
 #include "autograd/samples/embedding.h"
+#include "autograd/samples/experts.h"
 #include "autograd/samples/functions.h"
 #include "autograd/samples/gate.h"
 #include "autograd/samples/gather.h"
 #include "autograd/samples/layer_norm.h"
 #include "autograd/samples/layout.h"
+#include "autograd/samples/learned_activations.h"
 #include "autograd/samples/linear.h"
 #include "autograd/samples/linear_cross_entropy.h"
 #include "autograd/samples/matmul.h"
+#include "autograd/samples/mixers.h"
+#include "autograd/samples/moe_router.h"
 #include "autograd/samples/reductions.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
@@ -34,6 +38,7 @@ inline std::vector<std::vector<Sample>> all() {
       adamw_update(),
       attention(),
       cast(),
+      causal_conv1d(),
       clip(),
       concat(),
       cross_entropy(),
@@ -41,24 +46,34 @@ inline std::vector<std::vector<Sample>> all() {
       dropout(),
       elementwise(),
       embedding(),
+      expert_combine(),
+      expert_gather(),
+      expert_linear(),
       functions(),
       gate(),
+      gated_delta_rule(),
       gather(),
       index_select(),
       layer_norm(),
       layout(),
+      learned_swish(),
       linear(),
       linear_cross_entropy(),
+      load_balance_loss(),
       log_softmax(),
       matmul(),
+      moe_router(),
       reductions(),
       rms_norm(),
       rope(),
+      selective_scan(),
+      sink_softmax(),
       soft_cap(),
       softmax(),
       split(),
       top_k(),
       where(),
+      xielu(),
   };
 }
 

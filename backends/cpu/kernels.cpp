@@ -9,6 +9,7 @@ void register_kernels() {
   register_linear();
   register_losses();
   register_matmul();
+  register_mixers();
   register_movement();
   register_norms();
   register_optimizers();

@@ -12,6 +12,7 @@ void register_elementwise();
 void register_linear();
 void register_losses();
 void register_matmul();
+void register_mixers();
 void register_movement();
 void register_norms();
 void register_optimizers();

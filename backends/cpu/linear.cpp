@@ -3,6 +3,7 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/plain_loops.h"
+#include "core/ops/expert_linear.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
@@ -58,6 +59,16 @@ void linear_backward(const ops::Linear::Backward& c) {
   recorder().provider = gemm_provider_name();
 }
 
+// One product an expert.
+template <class T>
+void expert_forward(const ops::ExpertLinear::Forward& c) {
+  c.each<T>(linear_forward<T>);
+}
+template <class T>
+void expert_backward(const ops::ExpertLinear::Backward& c) {
+  c.each<T>(linear_backward<T>);
+}
+
 }  // namespace
 
 void register_linear() {
@@ -66,6 +77,10 @@ void register_linear() {
   kernels<ops::Linear::Forward>[kCPU.kind][f64] = linear_forward<double>;
   kernels<ops::Linear::Backward>[kCPU.kind][f32] = linear_backward<float>;
   kernels<ops::Linear::Backward>[kCPU.kind][f64] = linear_backward<double>;
+  kernels<ops::ExpertLinear::Forward>[kCPU.kind][f32] = expert_forward<float>;
+  kernels<ops::ExpertLinear::Forward>[kCPU.kind][f64] = expert_forward<double>;
+  kernels<ops::ExpertLinear::Backward>[kCPU.kind][f32] = expert_backward<float>;
+  kernels<ops::ExpertLinear::Backward>[kCPU.kind][f64] = expert_backward<double>;
 }
 
 }  // namespace tally::cpu

@@ -5,6 +5,7 @@
 #include "core/ops/adamw_update.h"
 #include "core/ops/attention/attention.h"
 #include "core/ops/cast.h"
+#include "core/ops/causal_conv1d.h"
 #include "core/ops/clip.h"
 #include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
@@ -12,22 +13,32 @@
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
+#include "core/ops/expert_combine.h"
+#include "core/ops/expert_gather.h"
+#include "core/ops/expert_linear.h"
 #include "core/ops/functions.h"
 #include "core/ops/gate.h"
+#include "core/ops/gated_delta_rule.h"
 #include "core/ops/gather.h"
 #include "core/ops/layer_norm.h"
 #include "core/ops/layout.h"
+#include "core/ops/learned_swish.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
+#include "core/ops/moe_router.h"
 #include "core/ops/reductions.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/selective_scan.h"
+#include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
 #include "core/ops/softmax.h"
 #include "core/ops/top_k.h"
 #include "core/ops/view_ops.h"
 #include "core/ops/where.h"
+#include "core/ops/xielu.h"
 
 namespace tally {
 
@@ -43,6 +54,7 @@ using AllCalls = TypeList<
     ops::AMin::Forward, ops::AMin::Backward,
     ops::Attention::Forward, ops::Attention::Backward,
     ops::Cast::Call,
+    ops::CausalConv1d::Forward, ops::CausalConv1d::Backward,
     ops::Clamp::Forward, ops::Clamp::Backward,
     ops::ClipFactor::Call,
     ops::Copy::Call,
@@ -54,11 +66,17 @@ using AllCalls = TypeList<
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
     ops::Exp::Forward, ops::Exp::Backward,
+    ops::ExpertCombine::Forward, ops::ExpertCombine::Backward,
+    ops::ExpertGather::Forward, ops::ExpertGather::Backward,
+    ops::ExpertLinear::Forward, ops::ExpertLinear::Backward,
     ops::Gate::Forward, ops::Gate::Backward,
+    ops::GatedDeltaRule::Forward, ops::GatedDeltaRule::Backward,
     ops::GatherCalls::Forward, ops::GatherCalls::Backward,
     ops::LayerNorm::Forward, ops::LayerNorm::Backward,
+    ops::LearnedSwish::Forward, ops::LearnedSwish::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
     ops::LinearCrossEntropy::Forward, ops::LinearCrossEntropy::Backward,
+    ops::LoadBalanceLoss::Forward, ops::LoadBalanceLoss::Backward,
     ops::Log::Forward, ops::Log::Backward,
     ops::LogSoftmax::Forward, ops::LogSoftmax::Backward,
     ops::LogSumExp::Forward, ops::LogSumExp::Backward,
@@ -66,6 +84,7 @@ using AllCalls = TypeList<
     ops::Maximum::Forward, ops::Maximum::Backward,
     ops::Mean::Forward, ops::Mean::Backward,
     ops::Minimum::Forward, ops::Minimum::Backward,
+    ops::MoeRouter::Forward, ops::MoeRouter::Backward,
     ops::Mul::Forward, ops::Mul::Backward,
     ops::Narrow::Backward,
     ops::Neg::Forward, ops::Neg::Backward,
@@ -76,7 +95,9 @@ using AllCalls = TypeList<
     ops::Rope::Forward, ops::Rope::Backward,
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,
     ops::Scale::Forward, ops::Scale::Backward,
+    ops::SelectiveScan::Forward, ops::SelectiveScan::Backward,
     ops::Sin::Forward, ops::Sin::Backward,
+    ops::SinkSoftmax::Forward, ops::SinkSoftmax::Backward,
     ops::SoftCap::Forward, ops::SoftCap::Backward,
     ops::Softmax::Forward, ops::Softmax::Backward,
     ops::Sqrt::Forward, ops::Sqrt::Backward,
@@ -86,7 +107,8 @@ using AllCalls = TypeList<
     ops::Sum::Forward, ops::Sum::Backward,
     ops::TopK::Forward, ops::TopK::Backward,
     ops::Var::Forward, ops::Var::Backward,
-    ops::Where::Forward, ops::Where::Backward
+    ops::Where::Forward, ops::Where::Backward,
+    ops::Xielu::Forward, ops::Xielu::Backward
     // clang-format on
     >;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/ops/larger_first.h"
 #include "core/ops/layout.h"
 
 namespace tally::ops {
@@ -41,19 +42,12 @@ struct TopK {
       if (values.numel() == 0) return;
       std::vector<A> row(static_cast<size_t>(x.cols()));
       std::vector<int64_t> order(row.size());
-      const auto before = [&](int64_t i, int64_t j) {
-        const A &a = row[static_cast<size_t>(i)], &b = row[static_cast<size_t>(j)];
-        const bool nan_a = is_nan(a), nan_b = is_nan(b);
-        if (nan_a != nan_b) return nan_a;
-        if (!nan_a && (a > b || b > a)) return a > b;
-        return i < j;
-      };
       for (int64_t i = 0; i < x.rows(); ++i) {
         for (int64_t j = 0; j < x.cols(); ++j) {
           row[static_cast<size_t>(j)] = A(x.row<T>(i)[j]);
           order[static_cast<size_t>(j)] = j;
         }
-        std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), LargerFirst<A>{row});
         for (int64_t r = 0; r < k; ++r) {
           const int64_t j = order[static_cast<size_t>(r)];
           values.put(values.row<T>(i)[r], row[static_cast<size_t>(j)]);

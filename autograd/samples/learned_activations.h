@@ -1,0 +1,68 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/learned_swish.h"
+#include "core/ops/sink_softmax.h"
+#include "core/ops/xielu.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> learned_swish() {
+  using O = ops::LearnedSwish;
+  return {
+      sample<O>("one beta", {}, {normal({5, 7}, 1, 2), values({}, {1.702})}),
+      sample<O>("one a channel", {}, {normal({2, 3, 4}, 2, 2), normal({4}, 3)}),
+      sample<O>("a negative beta", {}, {normal({3, 5}, 4), values({}, {-0.5})}),
+      sample<O>("beta 0", {}, {normal({3, 5}, 5), values({}, {0})}).not_smooth(),
+      sample<O>("a scalar", {}, {normal({}, 6), normal({}, 7)}),
+      sample<O>("one element", {}, {normal({1}, 8), normal({1}, 9)}),
+      sample<O>("no elements", {}, {normal({2, 0}, 10), normal({0}, 11)}),
+      sample<O>("no rows", {}, {normal({0, 3}, 12), normal({3}, 13)}),
+      sample<O>("wide rows", {}, {normal({3, 131}, 14), normal({131}, 15)}),
+      sample<O>("at 0, small and large", {},
+                {values({2, 6}, {0, -0.0, 1e-8, -1e-8, 20, -20, 100, -100, 700, -700, 1e20, -1e20}),
+                 values({}, {1})})
+          .not_smooth(),
+  };
+}
+
+inline std::vector<Sample> xielu() {
+  using O = ops::Xielu;
+  const SampleInput p = values({}, {0.8}), n = values({}, {1.3});
+  return {
+      sample<O>("5 x 7", {}, {normal({5, 7}, 1, 2), p, n}),
+      sample<O>("another slope, eps 0", {0.25, 0}, {normal({2, 3, 4}, 2, 2), p, n}),
+      sample<O>("a scalar", {}, {normal({}, 3), p, n}),
+      sample<O>("one element", {}, {normal({1}, 4), normal({}, 5), normal({}, 6)}),
+      sample<O>("no elements", {}, {normal({2, 0, 3}, 7), p, n}),
+      sample<O>("wide rows", {}, {normal({3, 131}, 8), p, n}),
+      sample<O>(
+          "at 0, small and large", {},
+          {values({2, 6}, {0, -0.0, 1e-8, -1e-8, 1e-3, -1e-3, -2e-6, -20, 100, -100, 1e8, -1e20}),
+           p, n})
+          .not_smooth(),
+  };
+}
+
+inline std::vector<Sample> sink_softmax() {
+  using O = ops::SinkSoftmax;
+  const auto mask = flags({3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0});
+  return {
+      sample<O>("off by one: no sink given", {}, {normal({5, 7}, 1), absent(), absent()}),
+      sample<O>("a sink a head", {}, {normal({2, 3, 4, 5}, 2), absent(), normal({3, 1}, 3)}),
+      sample<O>("a sink a row, scaled", {0.37}, {normal({3, 6}, 4), absent(), normal({3}, 5)}),
+      sample<O>("one sink for all", {}, {normal({2, 2, 3}, 6), absent(), normal({}, 7)}),
+      sample<O>("one row", {}, {normal({6}, 8), absent(), normal({}, 9)}),
+      sample<O>("a mask, one row all masked", {0.5}, {normal({3, 4}, 10), mask, normal({3}, 11)}),
+      sample<O>("a mask that repeats", {},
+                {normal({2, 2, 3}, 12), flags({2, 1, 3}, {1, 0, 1, 0, 1, 1}), normal({2}, 13)}),
+      sample<O>("one column", {}, {normal({3, 1}, 14), absent(), normal({1}, 15)}),
+      sample<O>("no rows", {}, {normal({0, 4}, 16), absent(), normal({1}, 17)}),
+      sample<O>("empty rows", {}, {normal({2, 0}, 18), absent(), normal({2}, 19)}),
+      sample<O>("large numbers", {},
+                {values({3, 3}, {1e4, 9999, -1e4, -1e4, -2e4, -3e4, 1, 2, 3}), absent(),
+                 values({3}, {0, 0, 2e4})})
+          .not_smooth(),
+  };
+}
+
+}  // namespace tally::samples

@@ -1,0 +1,95 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/causal_conv1d.h"
+#include "core/ops/gated_delta_rule.h"
+#include "core/ops/selective_scan.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> causal_conv1d() {
+  using O = ops::CausalConv1d;
+  return {
+      sample<O>("width 4, a bias", {}, {normal({2, 6, 3}, 1), normal({3, 4}, 2), normal({3}, 3)}),
+      sample<O>("no bias", {}, {normal({1, 7, 2}, 4), normal({2, 3}, 5), absent()}),
+      sample<O>("width 1", {}, {normal({2, 3, 4}, 6), normal({4, 1}, 7), normal({4}, 8)}),
+      sample<O>("fewer tokens than taps", {}, {normal({2, 2, 3}, 9), normal({3, 5}, 10), absent()}),
+      sample<O>("one token, one channel", {},
+                {normal({1, 1, 1}, 11), normal({1, 4}, 12), normal({1}, 13)}),
+      sample<O>("no tokens", {}, {normal({2, 0, 3}, 14), normal({3, 2}, 15), normal({3}, 16)}),
+      sample<O>("no sequences", {}, {normal({0, 4, 3}, 17), normal({3, 2}, 18), absent()}),
+      sample<O>("no channels", {}, {normal({1, 4, 0}, 19), normal({0, 2}, 20), normal({0}, 21)}),
+      sample<O>("wide", {}, {normal({1, 5, 131}, 22), normal({131, 4}, 23), normal({131}, 24)}),
+  };
+}
+
+/// Gates of a recurrence: log of a number in 0..1, and one in 0..1.
+inline SampleInput gates(const Shape& shape, uint64_t seed, bool logarithm) {
+  SampleInput in = normal(shape, seed);
+  for (double& v : in.values) {
+    const double gate = 1 / (1 + std::exp(-v));
+    v = logarithm ? std::log(gate) : gate;
+  }
+  return in;
+}
+
+inline std::vector<Sample> gated_delta_rule() {
+  using O = ops::GatedDeltaRule;
+  const auto inputs = [](const Shape& rows, int64_t k, int64_t m, uint64_t seed, bool state) {
+    return std::vector<SampleInput>{
+        normal(rows.append(k), seed),
+        normal(rows.append(k), seed + 1, 0.5),
+        normal(rows.append(m), seed + 2),
+        gates(rows, seed + 3, true),
+        gates(rows, seed + 4, false),
+        state ? accumulating(normal({rows[0], rows[2], k, m}, seed + 5)) : absent()};
+  };
+  const auto one = [&](const char* name, const O::Attrs& a, const std::vector<SampleInput>& in) {
+    return sample<O>(name, a, {in[0], in[1], in[2], in[3], in[4], in[5]});
+  };
+  return {
+      one("2 heads of 4 and 3", {}, inputs({2, 6, 2}, 4, 3, 1, false)),
+      one("goes on from a state", {0.7}, inputs({1, 4, 2}, 3, 2, 11, true)),
+      one("longer than a chunk", {}, inputs({1, 19, 1}, 3, 2, 21, true)),
+      one("one token", {}, inputs({2, 1, 1}, 2, 3, 31, true)),
+      one("one number", {}, inputs({1, 3, 1}, 1, 1, 41, false)),
+      one("no tokens", {}, inputs({1, 0, 2}, 2, 2, 51, true)),
+      one("no sequences", {}, inputs({0, 3, 2}, 2, 2, 61, false)),
+      one("a gate of 0 and of 1", {},
+          {normal({1, 3, 1, 2}, 71), normal({1, 3, 1, 2}, 72), normal({1, 3, 1, 2}, 73),
+           values({1, 3, 1}, {-700, 0, -30}), values({1, 3, 1}, {1, 0, 1}), absent()})
+          .not_smooth(),
+  };
+}
+
+inline std::vector<Sample> selective_scan() {
+  using O = ops::SelectiveScan;
+  const auto inputs = [](int64_t b, int64_t t, int64_t c, int64_t n, uint64_t seed, bool skip,
+                         bool state) {
+    SampleInput a = gates({c, n}, seed + 2, true);  // negative
+    return std::vector<SampleInput>{normal({b, t, c}, seed),
+                                    gates({b, t, c}, seed + 1, false),
+                                    a,
+                                    normal({b, t, n}, seed + 3),
+                                    normal({b, t, n}, seed + 4),
+                                    skip ? normal({c}, seed + 5) : absent(),
+                                    state ? accumulating(normal({b, c, n}, seed + 6)) : absent()};
+  };
+  const auto one = [&](const char* name, const std::vector<SampleInput>& in) {
+    return sample<O>(name, {}, {in[0], in[1], in[2], in[3], in[4], in[5], in[6]});
+  };
+  return {
+      one("4 channels of 3", inputs(2, 6, 4, 3, 1, true, false)),
+      one("goes on from a state", inputs(1, 5, 3, 2, 11, false, true)),
+      one("longer than a chunk", inputs(1, 18, 2, 2, 21, true, true)),
+      one("one token", inputs(2, 1, 2, 3, 31, true, true)),
+      one("one number", inputs(1, 3, 1, 1, 41, false, false)),
+      one("no tokens", inputs(1, 0, 2, 2, 51, true, true)),
+      one("no sequences", inputs(0, 3, 2, 2, 61, true, false)),
+      one("steps of 0 and of 1000",
+          {normal({1, 3, 1}, 71), values({1, 3, 1}, {0, 1000, 1e-6}), values({1, 2}, {-1, -1e-3}),
+           normal({1, 3, 2}, 72), normal({1, 3, 2}, 73), absent(), absent()})
+          .not_smooth(),
+  };
+}
+
+}  // namespace tally::samples

@@ -1,0 +1,175 @@
+// Convolution and recurrences over tokens: shared out by channels or heads, which do not meet, so
+// each sum is the reference's, in its order.
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/plain_loops.h"
+#include "core/ops/causal_conv1d.h"
+#include "core/ops/gated_delta_rule.h"
+#include "core/ops/selective_scan.h"
+#include "core/parallel.h"
+
+namespace tally::cpu {
+namespace {
+
+// `count` places of an axis from `begin` on.
+template <class T, class V>
+V cut(V v, int axis, int64_t begin, int64_t count) {
+  if (!v.defined()) return v;
+  v.data = v.template pointer<T>() + begin * v.strides[axis];
+  v.shape[axis] = count;
+  return v;
+}
+
+constexpr int64_t kChannels = 64;  // of a piece of work
+
+// sums[c] += w[c, j] x[row, c] over a block of channels; `taps` is w with the channels last.
+template <class T>
+void add_tap(std::vector<T>& sums, const T* taps, const T* x) {
+  for (size_t c = 0; c < sums.size(); ++c) sums[c] += taps[c] * x[c];
+}
+
+template <class T>
+std::vector<T> taps_of(const In& w, int64_t begin, int64_t end) {
+  std::vector<T> taps;
+  for (int64_t j = 0; j < w.cols(); ++j) {
+    for (int64_t c = begin; c < end; ++c) taps.push_back(w.row<T>(c)[j]);
+  }
+  return taps;
+}
+
+template <class T>
+void conv_forward(const ops::CausalConv1d::Forward& call) {
+  const int64_t tokens = call.x.shape[1], width = call.w.cols();
+  parallel_for(call.x.shape[2], kChannels, [&](int64_t begin, int64_t end) {
+    const std::vector<T> taps = taps_of<T>(call.w, begin, end);
+    std::vector<T> sums(static_cast<size_t>(end - begin));
+    for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
+      std::fill(sums.begin(), sums.end(), T(0));
+      for (int64_t j = std::max<int64_t>(width - 1 - i % tokens, 0); j < width; ++j)
+        add_tap(sums, taps.data() + j * (end - begin), call.x.row<T>(i - (width - 1) + j) + begin);
+      for (int64_t c = begin; c < end; ++c) {
+        const T sum = sums[static_cast<size_t>(c - begin)];
+        call.y.put(call.y.row<T>(i)[c], call.bias.defined() ? sum + call.bias.at<T>(c) : sum);
+      }
+    }
+  });
+}
+
+template <class T>
+void conv_to_input(const ops::CausalConv1d::Backward& call, int64_t begin, int64_t end) {
+  const int64_t tokens = call.x.shape[1], width = call.w.cols();
+  const std::vector<T> taps = taps_of<T>(call.w, begin, end);
+  std::vector<T> sums(static_cast<size_t>(end - begin));
+  for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
+    std::fill(sums.begin(), sums.end(), T(0));
+    const int64_t first = std::max<int64_t>(width - (tokens - i % tokens), 0);
+    for (int64_t j = width - 1; j >= first; --j)
+      add_tap(sums, taps.data() + j * (end - begin), call.dy.row<T>(i + (width - 1) - j) + begin);
+    for (int64_t c = begin; c < end; ++c)
+      call.dx.put(call.dx.row<T>(i)[c], sums[static_cast<size_t>(c - begin)]);
+  }
+}
+
+template <class T>
+void conv_to_parameters(const ops::CausalConv1d::Backward& call, int64_t begin, int64_t end) {
+  const int64_t tokens = call.x.shape[1], width = call.w.cols();
+  std::vector<T> sums(static_cast<size_t>(end - begin));
+  for (int64_t j = 0; call.dw.defined() && j < width; ++j) {
+    std::fill(sums.begin(), sums.end(), T(0));
+    const int64_t back = width - 1 - j;
+    for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
+      if (i % tokens >= back)
+        add_tap(sums, call.dy.row<T>(i) + begin, call.x.row<T>(i - back) + begin);
+    }
+    for (int64_t c = begin; c < end; ++c)
+      call.dw.put(call.dw.row<T>(c)[j], sums[static_cast<size_t>(c - begin)]);
+  }
+  if (!call.db.defined()) return;
+  std::fill(sums.begin(), sums.end(), T(0));
+  for (int64_t i = 0; i < call.dy.rows(); ++i) {
+    for (int64_t c = begin; c < end; ++c)
+      sums[static_cast<size_t>(c - begin)] += call.dy.row<T>(i)[c];
+  }
+  for (int64_t c = begin; c < end; ++c)
+    call.db.put(call.db.at<T>(c), sums[static_cast<size_t>(c - begin)]);
+}
+
+template <class T>
+void conv_backward(const ops::CausalConv1d::Backward& call) {
+  parallel_for(call.x.shape[2], kChannels, [&](int64_t begin, int64_t end) {
+    if (call.dx.defined()) conv_to_input<T>(call, begin, end);
+    conv_to_parameters<T>(call, begin, end);
+  });
+}
+
+template <class T>
+void delta_forward(const ops::GatedDeltaRule::Forward& call) {
+  const int64_t heads = call.q.shape[2];
+  parallel_for(call.q.shape[0] * heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const auto one = [&](const auto& v, int head_axis) {
+        return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1);
+      };
+      ops::GatedDeltaRule::Forward{one(call.q, 2), one(call.k, 2),    one(call.v, 2),
+                                   one(call.g, 2), one(call.beta, 2), one(call.state, 1),
+                                   one(call.y, 2), one(call.last, 1), one(call.states, 1),
+                                   call.scale}
+          .template reference<T>();
+    }
+  });
+}
+
+template <class T>
+void delta_backward(const ops::GatedDeltaRule::Backward& call) {
+  const int64_t heads = call.q.shape[2];
+  parallel_for(call.q.shape[0] * heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const auto one = [&](const auto& v, int head_axis) {
+        return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1);
+      };
+      ops::GatedDeltaRule::Backward{one(call.dy, 2),    one(call.dlast, 1),  one(call.q, 2),
+                                    one(call.k, 2),     one(call.v, 2),      one(call.g, 2),
+                                    one(call.beta, 2),  one(call.states, 1), one(call.dq, 2),
+                                    one(call.dk, 2),    one(call.dv, 2),     one(call.dg, 2),
+                                    one(call.dbeta, 2), one(call.dstate, 1), call.scale}
+          .template reference<T>();
+    }
+  });
+}
+
+// Channels share B and C, which the forward only reads.
+template <class T>
+void scan_forward(const ops::SelectiveScan::Forward& call) {
+  parallel_for(call.a.shape[0], 8, [&](int64_t begin, int64_t end) {
+    const auto some = [&](const auto& v, int axis) { return cut<T>(v, axis, begin, end - begin); };
+    ops::SelectiveScan::Forward{some(call.x, 2),
+                                some(call.dt, 2),
+                                some(call.a, 0),
+                                call.bm,
+                                call.cm,
+                                some(call.d, 0),
+                                some(call.state, 1),
+                                some(call.y, 2),
+                                some(call.last, 1),
+                                some(call.states, 2)}
+        .template reference<T>();
+  });
+}
+
+template <class T>
+void register_for(DType dtype) {
+  const auto type = static_cast<size_t>(dtype);
+  kernels<ops::CausalConv1d::Forward>[kCPU.kind][type] = conv_forward<T>;
+  kernels<ops::CausalConv1d::Backward>[kCPU.kind][type] = conv_backward<T>;
+  kernels<ops::GatedDeltaRule::Forward>[kCPU.kind][type] = delta_forward<T>;
+  kernels<ops::GatedDeltaRule::Backward>[kCPU.kind][type] = delta_backward<T>;
+  kernels<ops::SelectiveScan::Forward>[kCPU.kind][type] = scan_forward<T>;
+}
+
+}  // namespace
+
+void register_mixers() {
+  register_for<float>(DType::f32);
+  register_for<double>(DType::f64);
+}
+
+}  // namespace tally::cpu

@@ -1,0 +1,163 @@
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "core/op.h"
+
+namespace tally::ops {
+
+// Depthwise causal convolution: each channel is mixed over the last K tokens. The short convolution
+// of Mamba (Gu & Dao 2023, arXiv:2312.00752, section 3.4), H3 and gated DeltaNet.
+//
+//   forward    y[b,t,c]  = sum_j w[c,j] x[b,t-(K-1)+j,c] (+ bias[c]),   x = 0 before the start
+//   backward   dx[b,t,c] = sum_j w[c,j] dy[b,t+(K-1)-j,c],   dy = 0 behind the end
+//              dw[c,j]   = sum_b,t dy[b,t,c] x[b,t-(K-1)+j,c]
+//              db[c]     = sum_b,t dy[b,t,c]
+//
+//   x, dx, y, dy (B, T, C)    w, dw (C, K)    bias, db (C) or absent    saved: x, w
+//
+// What lies before the start is left out of the sums, not multiplied by 0.
+struct CausalConv1d {
+  static constexpr const char* name = "causal_conv1d";
+  struct Attrs {};
+  struct Saved {
+    SavedTensor x, w;
+    bool bias = false;
+  };
+  /// Pairs (t, j) that a channel of one sequence multiplies.
+  static double pairs(int64_t tokens, int64_t width) {
+    const double n = static_cast<double>(std::min(tokens, width)), t = static_cast<double>(tokens);
+    return n * (n + 1) / 2 + (t - n) * static_cast<double>(width);
+  }
+  /// Bytes of the taps that reach a token: a short sequence leaves the oldest out.
+  static double tap_bytes(const View& w, const View& x) {
+    if (x.numel() == 0) return 0;
+    return static_cast<double>(w.rows() * std::min(w.cols(), x.shape[1])) *
+           static_cast<double>(size_of(w.dtype));
+  }
+  /// Products of one sum over the pairs, for a whole batch.
+  static double products(const View& x, const View& w) {
+    return static_cast<double>(x.shape[0] * x.shape[2]) * pairs(x.shape[1], w.shape[1]);
+  }
+
+  struct Forward {
+    static constexpr const char* name = "causal_conv1d.forward";
+    static constexpr Kind kind = Kind::elementwise;
+    In x, w, bias;
+    Out y;
+    static constexpr const char* formula = "y[t] = sum w[j] x[t - (K - 1) + j] (+ bias)";
+    static constexpr const char* operands = "x, w, bias, y";
+    auto views() const { return std::tie(x, w, bias, y); }
+    DType dtype() const { return x.dtype; }
+    Cost cost() const {
+      return flops(2 * products(x, w) + (bias.defined() ? static_cast<double>(y.numel()) : 0)) +
+             reads(x) + Cost{0, tap_bytes(w, x), 0} + reads_if(x.numel() > 0, bias) + writes(y);
+    }
+    template <class T>
+    void reference() const {
+      using A = acc_t<T>;
+      const int64_t tokens = x.shape[1], channels = x.shape[2], width = w.shape[1];
+      for (int64_t i = 0; i < x.shape[0] * tokens; ++i) {
+        const int64_t first = std::max<int64_t>(width - 1 - i % tokens, 0);
+        for (int64_t c = 0; c < channels; ++c) {
+          A sum(0);
+          for (int64_t j = first; j < width; ++j)
+            sum += A(w.row<T>(c)[j]) * A(x.row<T>(i - (width - 1) + j)[c]);
+          y.put(y.row<T>(i)[c], bias.defined() ? sum + A(bias.at<T>(c)) : sum);
+        }
+      }
+    }
+  };
+
+  struct Backward {
+    static constexpr const char* name = "causal_conv1d.backward";
+    static constexpr Kind kind = Kind::elementwise;
+    In dy, x, w;
+    Out dx, dw, db;
+    static constexpr const char* formula =
+        "dx[t] = sum w[j] dy[t + (K - 1) - j], dw[j] = sum dy[t] x[t - (K - 1) + j], db = sum(dy)";
+    static constexpr const char* operands = "dy, x, w, dx, dw, db";
+    auto views() const { return std::tie(dy, x, w, dx, dw, db); }
+    DType dtype() const { return dy.dtype; }
+    Cost cost() const {
+      const double sums = (dx.defined() ? 1 : 0) + (dw.defined() ? 1 : 0);
+      const bool any = dx.defined() || dw.defined() || db.defined();
+      return flops(2 * sums * products(x, w) +
+                   (db.defined() ? static_cast<double>(dy.numel()) : 0)) +
+             reads_if(any, dy) + reads_if(dw.defined(), x) +
+             Cost{0, dx.defined() ? tap_bytes(w, x) : 0, 0} + writes(dx, dw, db);
+    }
+    template <class T>
+    void reference() const {
+      if (dx.defined()) to_input<T>();
+      if (dw.defined()) to_weight<T>();
+      if (db.defined()) to_bias<T>();
+    }
+    template <class T>
+    void to_input() const {
+      using A = acc_t<T>;
+      const int64_t tokens = x.shape[1], channels = x.shape[2], width = w.shape[1];
+      for (int64_t i = 0; i < x.shape[0] * tokens; ++i) {
+        const int64_t first = std::max<int64_t>(width - (tokens - i % tokens), 0);
+        for (int64_t c = 0; c < channels; ++c) {
+          A sum(0);
+          for (int64_t j = width - 1; j >= first; --j)
+            sum += A(w.row<T>(c)[j]) * A(dy.row<T>(i + (width - 1) - j)[c]);
+          dx.put(dx.row<T>(i)[c], sum);
+        }
+      }
+    }
+    template <class T>
+    void to_weight() const {
+      using A = acc_t<T>;
+      const int64_t tokens = x.shape[1], channels = x.shape[2], width = w.shape[1];
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t j = 0; j < width; ++j) {
+          const int64_t back = width - 1 - j;
+          A sum(0);
+          for (int64_t b = 0; b < x.shape[0]; ++b) {
+            for (int64_t t = back; t < tokens; ++t)
+              sum += A(dy.row<T>(b * tokens + t)[c]) * A(x.row<T>(b * tokens + t - back)[c]);
+          }
+          dw.put(dw.row<T>(c)[j], sum);
+        }
+      }
+    }
+    template <class T>
+    void to_bias() const {
+      using A = acc_t<T>;
+      for (int64_t c = 0; c < dy.cols(); ++c) {
+        A sum(0);
+        for (int64_t i = 0; i < dy.rows(); ++i) sum += A(dy.row<T>(i)[c]);
+        db.put(db.at<T>(c), sum);
+      }
+    }
+  };
+
+  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Attrs&,
+                        Saved* saved) {
+    check_defined(name, "x", x);
+    check_defined(name, "weight", w);
+    check_same_dtype(name, x, w, bias);
+    check(x.ndim() == 3 && w.ndim() == 2 && w.size(0) == x.size(2) && w.size(1) >= 1,
+          "causal_conv1d: x must be (B, T, C) and weight (C, K) with K >= 1; x is ", x.shape(),
+          ", weight is ", w.shape(), in_module(), "; a stored (C, 1, K) is reshaped to (C, K)");
+    check(!bias.defined() || bias.shape() == Shape{x.size(2)},
+          "causal_conv1d: bias must be (C) with C = ", x.size(2), "; got ",
+          bias.defined() ? bias.shape() : Shape{}, in_module());
+    Tensor y = empty_like(x);
+    run(x.device(), Forward{x, w, bias, y});
+    if (saved) *saved = {x, w, bias.defined()};
+    return y;
+  }
+  static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
+    const Tensor &x = s.x, &w = s.w;
+    check_upstream(name, dy, x);
+    const GradTensor dx = into.at(0, x), dw = into.at(1, w);
+    const GradTensor db = s.bias ? into.at(2, {w.size(0)}, w.dtype(), w.device()) : GradTensor();
+    run(dy.device(), Backward{dy, x, w, dx, dw, db});
+    return {dx, dw, db};
+  }
+};
+
+}  // namespace tally::ops

@@ -1,0 +1,64 @@
+#include "nn/mixture_of_experts.h"
+
+namespace tally::nn {
+
+MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device device)
+    : options_(o) {
+  check(o.d_model >= 1 && o.d_ff >= 1 && o.experts >= 1,
+        "mixture_of_experts: d_model, d_ff and experts must be 1 or more; got ", o.d_model, ", ",
+        o.d_ff, " and ", o.experts);
+  check(!o.shared_gate || o.shared_ff > 0,
+        "mixture_of_experts: shared_gate needs a shared expert; set shared_ff");
+  ops::MoeRouter::check_options(o.router, o.experts);
+  const auto make = [&](Matrix& m, const Shape& weight, const Shape& bias, bool with_bias) {
+    m.weight = empty(weight, dtype, device);
+    if (with_bias) m.bias = empty(bias, dtype, device);
+  };
+  const int64_t e = o.experts, d = o.d_model, wide = o.gated ? 2 * o.d_ff : o.d_ff;
+  make(router, {e, d}, {e}, o.router_bias);
+  make(up, {e, wide, d}, {e, wide}, o.bias);
+  make(down, {e, d, o.d_ff}, {e, d}, o.bias);
+  if (o.selection_bias) selection_bias = zeros({e}, dtype, device);
+  if (o.shared_ff > 0) {
+    FeedForwardOptions f;
+    f.d_model = d, f.d_ff = o.shared_ff;
+    f.activation = o.activation, f.gated = o.gated, f.bias = o.bias;
+    shared.emplace(f, dtype, device);
+  }
+  if (o.shared_gate) shared_gate = empty({1, d}, dtype, device);
+}
+
+MixtureOutput MixtureOfExperts::route(const Tensor& x) const {
+  const ModuleScope scope("experts");
+  MixtureOutput out;
+  out.logits = linear(x, router.weight, router.bias);
+  const Tensor moved = selection_bias.defined() ? selection_bias.detach() : Tensor();
+  const auto [weights, chosen] = moe_router(out.logits, options_.router, moved);
+  const auto [rows, places, offsets] = expert_gather(x, chosen, options_.experts);
+  const Tensor wide = expert_linear(rows, up.weight, offsets, up.bias);
+  const Tensor h =
+      options_.gated ? gate(wide, {}, options_.activation) : activation(wide, options_.activation);
+  out.y = expert_combine(expert_linear(h, down.weight, offsets, down.bias), weights, places);
+  out.chosen = chosen;
+  if (!shared) return out;
+  Tensor common = shared->forward(x);
+  if (shared_gate.defined()) {
+    common = mul(common, activation(linear(x, shared_gate), ops::ActivationKind::sigmoid));
+  }
+  out.y = add(out.y, common);
+  return out;
+}
+
+void MixtureOfExperts::visit(Visitor& v) {
+  v.parameter("router.weight", router.weight);
+  v.parameter("router.bias", router.bias);
+  v.parameter("router.selection_bias", selection_bias);
+  v.parameter(options_.gated ? "experts.gate_up.weight" : "experts.up.weight", up.weight);
+  v.parameter(options_.gated ? "experts.gate_up.bias" : "experts.up.bias", up.bias);
+  v.parameter("experts.down.weight", down.weight);
+  v.parameter("experts.down.bias", down.bias);
+  if (shared) v.child("shared", *shared);
+  v.parameter("shared_gate.weight", shared_gate);
+}
+
+}  // namespace tally::nn

@@ -1,0 +1,58 @@
+#pragma once
+#include <optional>
+
+#include "autograd/functional.h"
+#include "nn/feed_forward.h"
+
+namespace tally::nn {
+
+struct MixtureOptions {
+  int64_t d_model = 0, d_ff = 0, experts = 0;
+  ops::RouterOptions router;  // k and how it chooses
+  ops::ActivationKind activation = ops::ActivationKind::silu;
+  bool gated = true, bias = false;
+  bool router_bias = false;     // added to the logits, and trained
+  bool selection_bias = false;  // moves the choice alone (DeepSeek-V3); whoever trains sets it
+  int64_t shared_ff = 0;        // width of an expert that every token passes; 0: none
+  bool shared_gate = false;     // its output is multiplied by sigmoid(x Ws^T) (Qwen)
+};
+
+/// What the layer computed and what the router did.
+struct MixtureOutput {
+  Tensor y;       // (..., D)
+  Tensor logits;  // (..., E), of the router
+  Tensor chosen;  // (..., k) i64, the experts of each token
+  /// What keeps the load even: load_balance_loss of this layer, to be added to the loss.
+  Tensor balance_loss() const { return load_balance_loss(logits, chosen); }
+};
+
+/// A mixture of feed-forward experts: each token passes the k that a router chooses for it, and
+/// those that are shared. Shazeer et al. 2017, arXiv:1701.06538; Dai et al. 2024 (shared experts),
+/// arXiv:2401.06066.
+///
+///   y = sum_r w_r expert_{j_r}(x) + [sigmoid(x Ws^T)] shared(x),   w, j = moe_router(x Wr^T + br)
+///   expert(x) = act(x Wg^T + bg) * (x Wu^T + bu) Wd^T + bd, or act(x Wu^T + bu) Wd^T + bd
+///
+///   x, y (..., D)   router (E, D)   up (E, 2F, D), rows [gate | up], or (E, F, D)   down (E, D, F)
+///
+/// The rows of tokens are sorted by expert and each expert takes its own: work and memory grow with
+/// k, not with E. No token is dropped.
+class MixtureOfExperts : public Module {
+ public:
+  MixtureOfExperts(const MixtureOptions& o, DType dtype, Device device);
+  Tensor forward(const Tensor& x) const { return route(x).y; }
+  /// The same with what the router did.
+  MixtureOutput route(const Tensor& x) const;
+  void visit(Visitor& v) override;
+
+  using Matrix = FeedForward::Matrix;
+  Matrix router, up, down;
+  Tensor selection_bias;  // (E), without a gradient
+  std::optional<FeedForward> shared;
+  Tensor shared_gate;  // (1, D)
+
+ private:
+  MixtureOptions options_;
+};
+
+}  // namespace tally::nn
