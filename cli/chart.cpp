@@ -198,7 +198,8 @@ std::string draw_marks(const std::vector<Mark>& marks, const Scale& x, const Sca
     if (!x.holds(m.x) || !y.holds(m.y)) continue;
     const double cx = x.at(m.x), cy = y.at(m.y), width = 7 * static_cast<double>(m.text.size());
     Box best{};
-    for (double distance = 5; distance < 60; distance += 7) {
+    for (int ring = 0; ring < 8; ++ring) {
+      const double distance = 5 + 7 * ring;
       bool free = false;
       for (double angle : {0.5, -0.5, 2.6, -2.6, 1.57, -1.57}) {
         const double px = cx + distance * std::cos(angle) - (std::cos(angle) < -0.1 ? width : 0),
@@ -236,9 +237,9 @@ std::vector<double> ticks(double low, double high, int about) {
       break;
     }
   }
-  // Beyond 2^53 steps from 0 the next tick is the same number: such a range has none.
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9 && k + 1 > k; ++k)
-    list.push_back(k * step);
+  const double first = std::ceil(low / step - 1e-9);
+  if (std::fabs(first) > 1e15) return list;  // there the next tick is the same number
+  for (int i = 0; (first + i) * step <= high + step * 1e-9; ++i) list.push_back((first + i) * step);
   return list;
 }
 
