@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
+
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -71,7 +73,7 @@ void ProgressLine::finish() {
 
 std::string duration_text(double seconds) {
   if (!(seconds < 360000)) return "long";
-  const int s = static_cast<int>(seconds + 0.5);
+  const auto s = static_cast<int>(std::lround(seconds));
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {:02} s", s / 60, s % 60);
   return fmt::format("{} h {:02} min", s / 3600, s / 60 % 60);
