@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cmath>
-
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
