@@ -1,6 +1,7 @@
 // Recorded cases of rotary embedding, tables of positions and losses, by the name that the record
 // uses.
 #include <cmath>
+#include <map>
 
 #include "autograd/functional.h"
 #include "cli/verify_ops.h"
@@ -17,22 +18,62 @@ Tensor in_type(const C& c, const std::vector<double>& v, const Shape& shape) {
   return to(from_host<double>(std::span<const double>(v), shape, c.device), c.dtype);
 }
 
-/// Long-context variants of the frequencies are not built: no outputs.
-bool has_plain_frequencies(const C& c) {
-  return !c.has("rope_type") || c.text("rope_type") == "default";
+RopeScaling scaling_of(const C& c) {
+  using K = RopeScalingKind;
+  static const std::map<std::string, K> kinds = {
+      {"default", K::none},      {"linear", K::linear},
+      {"ntk", K::ntk},           {"dynamic", K::dynamic_ntk},
+      {"yarn", K::yarn},         {"llama3", K::llama3},
+      {"longrope", K::longrope}, {"proportional", K::proportional}};
+  RopeScaling s;
+  if (!c.has("rope_type")) return s;
+  const auto kind = kinds.find(c.text("rope_type"));
+  check(kind != kinds.end(), "rope_type \"", c.text("rope_type"), "\" is not known");
+  s.kind = kind->second;
+  const auto read = [&](const char* name, double& to) {
+    if (c.has(name)) to = c.number(name);
+  };
+  read("factor", s.factor);
+  read("low_freq_factor", s.low_frequency);
+  read("high_freq_factor", s.high_frequency);
+  read("beta_fast", s.beta_fast);
+  read("beta_slow", s.beta_slow);
+  read("mscale", s.mscale);
+  read("mscale_all_dim", s.mscale_all_dim);
+  read("partial_rotary_factor", s.fraction);
+  if (c.has("truncate")) s.truncate = c.flag("truncate");
+  if (s.kind == K::dynamic_ntk) s.original_context = c.integer("max_position_embeddings");
+  if (c.has("original_max_position_embeddings"))
+    s.original_context = c.integer("original_max_position_embeddings");
+  if (s.kind == K::longrope) {
+    s.factor = c.number("max_position_embeddings") / c.number("original_max_position_embeddings");
+    s.short_factors = c.attributes["short_factor"].get<std::vector<double>>();
+    s.long_factors = c.attributes["long_factor"].get<std::vector<double>>();
+  }
+  return s;
+}
+RopeTurns turns_of(const C& c, int64_t dim) {
+  const RopeScaling s = scaling_of(c);
+  RopeTurns turns =
+      rope_turns(dim, c.number("theta"), s, c.has("seq_len") ? c.integer("seq_len") : 0);
+  const auto agree = [&](const char* name, double ours) {
+    check(!c.has(name) || std::fabs(ours - c.number(name)) <= 1e-12 * std::fabs(ours), name, " is ",
+          ours, " here and not as recorded");
+  };
+  agree("attention_factor", turns.attention_factor);
+  agree("softmax_scale_multiplier", rope_softmax_scale(s));
+  return turns;
 }
 OpOutputs inverse_frequencies(const C& c) {
-  if (!has_plain_frequencies(c)) return {};
-  const auto f = rope_frequencies(c.integer("dim"), c.number("theta"));
+  const auto f = turns_of(c, c.integer("dim")).frequencies;
   return only(in_type(c, f, {static_cast<int64_t>(f.size())}));
 }
 template <RotaryPairs pairs>
 OpOutputs rope_case(const C& c) {
-  if (!has_plain_frequencies(c)) return {};
   const int64_t offset = c.has("offset") ? c.integer("offset") : 0;
   const Tensor x = transpose(c.in("x"), 1, 2);
   const Tensor table =
-      rope_table(offset + 64, c.integer("rotary_dim"), c.number("theta"), c.dtype, c.device);
+      rope_table(RopeRows{0, offset + 64}, turns_of(c, c.integer("rotary_dim")), c.dtype, c.device);
   return only(transpose(rope(x, table, {pairs, offset}, c.maybe("positions")), 1, 2));
 }
 OpOutputs rope_permute(const C& c) {

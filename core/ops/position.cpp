@@ -42,13 +42,24 @@ std::vector<double> rope_frequencies(int64_t dim, double base) {
   return f;
 }
 
-Tensor rope_table(int64_t positions, const std::vector<double>& frequencies, DType dtype,
-                  Device device) {
-  const int64_t half = static_cast<int64_t>(frequencies.size());
-  return make_table("rope_table", positions, 2 * half, dtype, device, [&](int64_t p, int64_t c) {
-    const double angle = static_cast<double>(p) * frequencies[static_cast<size_t>(c % half)];
-    return c < half ? std::cos(angle) : std::sin(angle);
-  });
+Tensor rope_table(const RopeRows& rows, const RopeTurns& turns, DType dtype, Device device) {
+  check(rows.first >= 0, "rope_table: positions must not be negative; got ", rows.first);
+  const int64_t half = static_cast<int64_t>(turns.frequencies.size());
+  const auto in_double = [&](int64_t r, int64_t c) {
+    const double angle =
+        static_cast<double>(rows.first + r) * turns.frequencies[static_cast<size_t>(c % half)];
+    return turns.attention_factor * (c < half ? std::cos(angle) : std::sin(angle));
+  };
+  const auto in_single = [&](int64_t r, int64_t c) -> double {
+    const float angle = static_cast<float>(rows.first + r) *
+                        static_cast<float>(turns.frequencies[static_cast<size_t>(c % half)]);
+    const double exact = static_cast<double>(angle);
+    return static_cast<float>(c < half ? std::cos(exact) : std::sin(exact)) *
+           static_cast<float>(turns.attention_factor);
+  };
+  if (rows.arithmetic == RopeArithmetic::float64)
+    return make_table("rope_table", rows.count, 2 * half, dtype, device, in_double);
+  return make_table("rope_table", rows.count, 2 * half, dtype, device, in_single);
 }
 
 std::vector<int64_t> half_split_rows(int64_t rotary_dim) {
@@ -77,17 +88,21 @@ Tensor sinusoidal_table(int64_t positions, int64_t dim, Sinusoid order, DType dt
   });
 }
 
-std::vector<double> alibi_slopes(int64_t heads) {
-  check(heads >= 1, "alibi_slopes: needs at least one head; got ", heads);
+double alibi_slope(int64_t h, int64_t heads) {
+  check(heads >= 1 && h >= 0 && h < heads,
+        "alibi_slopes: needs at least one head, and one of these; got head ", h, " of ", heads);
   int64_t power = 1;
   while (power * 2 <= heads) power *= 2;
   const auto slope = [](int64_t i, int64_t n) {
     return std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(n));
   };
+  return h < power ? slope(h + 1, power) : slope(2 * (h - power) + 1, 2 * power);
+}
+
+std::vector<double> alibi_slopes(int64_t heads) {
+  check(heads >= 1, "alibi_slopes: needs at least one head; got ", heads);
   std::vector<double> slopes;
-  for (int64_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
-  for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
-    slopes.push_back(slope(i, 2 * power));
+  for (int64_t h = 0; h < heads; ++h) slopes.push_back(alibi_slope(h, heads));
   return slopes;
 }
 

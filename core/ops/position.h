@@ -1,6 +1,7 @@
 #pragma once
 #include <vector>
 
+#include "core/ops/rope_scaling.h"
 #include "core/tensor.h"
 
 // Tables of positions, made once on the host in double: in single precision the angle of position
@@ -8,14 +9,23 @@
 namespace tally {
 
 /// Turns per position of the rotary pairs of `dim` elements: base^(-2i/dim), i = 0..dim/2-1.
-/// A long-context variant is another such row of numbers. Su et al. 2021, arXiv:2104.09864,
-/// sec. 3.4.2. Error unless dim is even and at least 2 and base is a finite number above 0.
+/// A long-context variant is another such row of numbers: rope_turns(...). Su et al. 2021,
+/// arXiv:2104.09864, sec. 3.4.2. Error unless dim is even and at least 2 and base is a finite number
+/// above 0.
 std::vector<double> rope_frequencies(int64_t dim, double base);
 
-/// The table that `rope` reads: (positions, 2 n) of f32 or f64 for n frequencies, row p holding
-/// cos(p f_i), then sin(p f_i).
-Tensor rope_table(int64_t positions, const std::vector<double>& frequencies, DType dtype,
-                  Device device);
+/// Which rows a table holds, and in which arithmetic their angles are formed.
+struct RopeRows {
+  int64_t first = 0, count = 0;
+  RopeArithmetic arithmetic = RopeArithmetic::float64;
+};
+/// The table that `rope` reads: (count, 2 n) of f32 or f64 for n pairs, row r holding a cos(p f_i),
+/// then a sin(p f_i) for the position p = first + r and the attention factor a.
+Tensor rope_table(const RopeRows& rows, const RopeTurns& turns, DType dtype, Device device);
+inline Tensor rope_table(int64_t positions, const std::vector<double>& frequencies, DType dtype,
+                         Device device) {
+  return rope_table(RopeRows{0, positions}, RopeTurns{frequencies, 1}, dtype, device);
+}
 inline Tensor rope_table(int64_t positions, int64_t dim, double base, DType dtype, Device device) {
   return rope_table(positions, rope_frequencies(dim, base), dtype, device);
 }
@@ -38,6 +48,8 @@ Tensor sinusoidal_table(int64_t positions, int64_t dim, Sinusoid order, DType dt
 /// power of two followed by every second one of the next. Press et al. 2021, arXiv:2108.12409,
 /// sec. 3.
 std::vector<double> alibi_slopes(int64_t heads);
+/// The slope of head h of these.
+double alibi_slope(int64_t h, int64_t heads);
 
 /// T5's bucket of a key at distance `relative` = key position - query position: half of the buckets
 /// one distance each, the others logarithmic up to `max_distance`. `two_sided` gives half of all to
