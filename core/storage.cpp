@@ -5,11 +5,11 @@
 namespace tally {
 namespace {
 
-thread_local constinit FreeList<sizeof(Storage)> t_headers;
+thread_local constinit FreeList<sizeof(Storage)> t_storages;
 
-void drain_at_exit() {
+void drain_storages_at_exit() {
   struct Drain {
-    ~Drain() { t_headers.drain(); }
+    ~Drain() { t_storages.drain(); }
   };
   thread_local const Drain drain;
 }
@@ -27,11 +27,11 @@ Storage::Storage(Device device, size_t bytes) : bytes_(bytes), device_(device) {
 }
 
 Storage* Storage::create(Device device, size_t bytes) {
-  void* place = t_headers.take();
+  void* place = t_storages.take();
   try {
     return new (place) Storage(device, bytes);
   } catch (...) {
-    t_headers.give(place, drain_at_exit);
+    t_storages.give(place, drain_storages_at_exit);
     throw;
   }
 }
@@ -44,7 +44,7 @@ void Storage::destroy() {
     b.release(data_, bytes_);
   b.uncount(bytes_);
   this->~Storage();
-  t_headers.give(this, drain_at_exit);
+  t_storages.give(this, drain_storages_at_exit);
 }
 
 }  // namespace tally

@@ -9,7 +9,7 @@
 namespace tally {
 namespace {
 
-using Kind = RopeScalingKind;
+using Scaled = RopeScalingKind;
 constexpr double kTurn = 2 * std::numbers::pi;
 
 void check_factor(const RopeScaling& s) {
@@ -115,19 +115,19 @@ void longrope(std::vector<T>& f, const std::vector<T>& period, const RopeScaling
 
 template <class T>
 std::vector<double> frequencies(int64_t dim, double base, const RopeScaling& s, int64_t length) {
-  if (s.kind == Kind::ntk) check_factor(s), base = ntk_base(dim, base, s.factor);
-  if (s.kind == Kind::dynamic_ntk) base = dynamic_base(dim, base, s, length);
+  if (s.kind == Scaled::ntk) check_factor(s), base = ntk_base(dim, base, s.factor);
+  if (s.kind == Scaled::dynamic_ntk) base = dynamic_base(dim, base, s, length);
   const std::vector<T> period = periods<T>(dim, base);
   std::vector<T> f;
   for (const T p : period) f.push_back(T(1) / p);
-  if (s.kind == Kind::linear) {
+  if (s.kind == Scaled::linear) {
     check_factor(s);
     for (T& x : f) x /= static_cast<T>(s.factor);
   }
-  if (s.kind == Kind::yarn) yarn(f, period, dim, base, s);
-  if (s.kind == Kind::llama3) llama3(f, s);
-  if (s.kind == Kind::longrope) longrope(f, period, s, length);
-  if (s.kind == Kind::proportional) {
+  if (s.kind == Scaled::yarn) yarn(f, period, dim, base, s);
+  if (s.kind == Scaled::llama3) llama3(f, s);
+  if (s.kind == Scaled::longrope) longrope(f, period, s, length);
+  if (s.kind == Scaled::proportional) {
     check(s.fraction > 0 && s.fraction <= 1,
           "rope_turns: the fraction of the pairs that turn must lie in (0, 1]; got ", s.fraction);
     const auto turning = static_cast<size_t>(s.fraction * static_cast<double>(dim) / 2);
@@ -143,9 +143,9 @@ double magnitude(double factor, double weight) {
 }
 
 double attention_factor(const RopeScaling& s) {
-  if (s.kind != Kind::yarn && s.kind != Kind::longrope) return 1;
+  if (s.kind != Scaled::yarn && s.kind != Scaled::longrope) return 1;
   if (s.attention_factor != 0) return s.attention_factor;
-  if (s.kind == Kind::longrope) {
+  if (s.kind == Scaled::longrope) {
     if (s.factor <= 1) return 1;
     return std::sqrt(1 + std::log(s.factor) / std::log(static_cast<double>(s.original_context)));
   }
@@ -171,7 +171,7 @@ RopeTurns rope_turns(int64_t dim, double base, const RopeScaling& s, int64_t len
 }
 
 double rope_softmax_scale(const RopeScaling& s) {
-  if (s.kind != Kind::yarn || s.mscale_all_dim == 0) return 1;
+  if (s.kind != Scaled::yarn || s.mscale_all_dim == 0) return 1;
   const double m = magnitude(s.factor, s.mscale_all_dim);
   return m * m;
 }
