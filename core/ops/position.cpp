@@ -36,10 +36,7 @@ std::vector<double> rope_frequencies(int64_t dim, double base) {
         "rope_frequencies: the rotary size must be even and at least 2; got ", dim);
   check(std::isfinite(base) && base > 0,
         "rope_frequencies: the base must be a finite number above 0; got ", base);
-  std::vector<double> f(static_cast<size_t>(dim / 2));
-  for (size_t i = 0; i < f.size(); ++i)
-    f[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
-  return f;
+  return rope_turns(dim, base).frequencies;
 }
 
 Tensor rope_table(const RopeRows& rows, const RopeTurns& turns, DType dtype, Device device) {

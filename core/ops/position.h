@@ -9,9 +9,8 @@
 namespace tally {
 
 /// Turns per position of the rotary pairs of `dim` elements: base^(-2i/dim), i = 0..dim/2-1.
-/// A long-context variant is another such row of numbers: rope_turns(...). Su et al. 2021,
-/// arXiv:2104.09864, sec. 3.4.2. Error unless dim is even and at least 2 and base is a finite number
-/// above 0.
+/// Su et al. 2021, arXiv:2104.09864, sec. 3.4.2. Error unless dim is even and at least 2 and base is
+/// a finite number above 0. For longer texts: rope_turns(...).
 std::vector<double> rope_frequencies(int64_t dim, double base);
 
 /// Which rows a table holds, and in which arithmetic their angles are formed.

@@ -44,8 +44,8 @@ struct RopeTurns {
   bool operator==(const RopeTurns&) const = default;
 };
 
-/// In which arithmetic frequencies and angles are formed. In single precision the angle of position
-/// 131071 is off by 7.6e-3: `float32` is for comparing with programs that do that.
+/// In which arithmetic frequencies and angles are formed. In single precision angles at position
+/// 131071 are off by 4e-3 to 8e-3: `float32` is for comparing with programs that do that.
 enum class RopeArithmetic : uint8_t { float64, float32 };
 
 /// The turns of `dim` elements in a text of `length` tokens. Only dynamic_ntk (above its original
