@@ -16,9 +16,11 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
 /// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
 ///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
 /// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
-/// 1 = sees) broadcasts to (B,H,T,S). A row that sees nothing gives 0.
+/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S). A row that sees nothing gives
+/// 0.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const ops::AttentionOptions& options = {}, const Tensor& mask = {});
+                 const ops::AttentionOptions& options = {}, const Tensor& mask = {},
+                 const Tensor& bias = {});
 /// Mean cross entropy of logits against targets, with the options' terms; one number in the type
 /// that logits accumulate in ((...) of them for Reduction::none). 0 where no target counts.
 ///   logits (..., V)   targets (...) i64, each a class or options.ignore_index; Error for another
@@ -53,6 +55,14 @@ Tensor linear_cross_entropy(const Tensor& h, const Tensor& weight, const Tensor&
 std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Tensor& weight,
                                                       const Tensor& targets,
                                                       const ops::LossOptions& options = {});
+/// T5's bias of T queries, the last of S keys: bias[h,t,j] = table[bucket of the distance, h].
+///   table (buckets, H)   returns (H, T, S), to be given to attention
+/// One side: keys ahead share the bucket of distance 0.
+Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool two_sided = false,
+                     int64_t max_distance = 128);
+/// Transformer-XL's step from distances to keys: y[t,j] = x[t, S - T + t - j], 0 for keys ahead.
+///   x (..., T, R)   y (..., T, S), S = keys   T <= S <= R
+Tensor relative_shift(const Tensor& x, int64_t keys);
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 ///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
 ///   `round_before_weight`: LLaMA's rounding in bf16

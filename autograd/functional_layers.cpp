@@ -11,6 +11,8 @@
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
 #include "core/ops/matmul.h"
+#include "core/ops/relative_bias.h"
+#include "core/ops/relative_shift.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
 #include "core/ops/soft_cap.h"
@@ -30,8 +32,8 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
   return apply<ops::Activation>({function, parameter}, x);
 }
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const ops::AttentionOptions& options, const Tensor& mask) {
-  return apply<ops::Attention>(options, q, k, v, mask);
+                 const ops::AttentionOptions& options, const Tensor& mask, const Tensor& bias) {
+  return apply<ops::Attention>(options, q, k, v, mask, bias);
 }
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const ops::LossOptions& options) {
   return apply<ops::CrossEntropy>(options, logits, targets)[0];
@@ -66,6 +68,13 @@ std::array<Tensor, 2> linear_cross_entropy_with_stats(const Tensor& h, const Ten
                                                       const Tensor& targets,
                                                       const ops::LossOptions& options) {
   return apply<ops::LinearCrossEntropy>(options, h, weight, targets);
+}
+Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool two_sided,
+                     int64_t max_distance) {
+  return apply<ops::RelativeBias>({queries, keys, two_sided, max_distance}, table);
+}
+Tensor relative_shift(const Tensor& x, int64_t keys) {
+  return apply<ops::RelativeShift>({keys}, x);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, bool unit_offset,
                 bool round_before_weight) {

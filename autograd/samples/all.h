@@ -19,6 +19,7 @@
 #include "autograd/samples/linear_cross_entropy.h"
 #include "autograd/samples/matmul.h"
 #include "autograd/samples/reductions.h"
+#include "autograd/samples/relative.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
 #include "autograd/samples/soft_cap.h"
@@ -52,6 +53,8 @@ inline std::vector<std::vector<Sample>> all() {
       log_softmax(),
       matmul(),
       reductions(),
+      relative_bias(),
+      relative_shift(),
       rms_norm(),
       rope(),
       soft_cap(),
