@@ -17,9 +17,11 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
 /// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
 ///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
 /// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
-/// 1 = sees) broadcasts to (B,H,T,S). A row that sees nothing gives 0.
+/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S). A row that sees nothing gives
+/// 0.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const ops::AttentionOptions& options = {}, const Tensor& mask = {});
+                 const ops::AttentionOptions& options = {}, const Tensor& mask = {},
+                 const Tensor& bias = {});
 /// Depthwise causal convolution: y[t] = sum_j weight[j] x[t - (K - 1) + j] (+ bias) of each channel.
 ///   x, y (B, T, C)   weight (C, K)   bias (C) or undefined
 Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -87,6 +89,14 @@ Tensor load_balance_loss(const Tensor& logits, const Tensor& chosen);
 /// `bias` (E) moves the choice alone. Error unless 1 <= k <= the experts that the groups leave.
 std::array<Tensor, 2> moe_router(const Tensor& logits, const ops::RouterOptions& options = {},
                                  const Tensor& bias = {});
+/// T5's bias of T queries, the last of S keys: bias[h,t,j] = table[bucket of the distance, h].
+///   table (buckets, H)   returns (H, T, S), to be given to attention
+/// One side: keys ahead share the bucket of distance 0.
+Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool two_sided = false,
+                     int64_t max_distance = 128);
+/// Transformer-XL's step from distances to keys: y[t,j] = x[t, S - T + t - j], 0 for keys ahead.
+///   x (..., T, R)   y (..., T, S), S = keys   T <= S <= R
+Tensor relative_shift(const Tensor& x, int64_t keys);
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 ///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
 ///   `round_before_weight`: LLaMA's rounding in bf16

@@ -18,6 +18,8 @@
 #include "core/ops/linear_cross_entropy.h"
 #include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
+#include "core/ops/relative_bias.h"
+#include "core/ops/relative_shift.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
 #include "core/ops/selective_scan.h"
@@ -40,8 +42,8 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
   return apply<ops::Activation>({function, parameter}, x);
 }
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const ops::AttentionOptions& options, const Tensor& mask) {
-  return apply<ops::Attention>(options, q, k, v, mask);
+                 const ops::AttentionOptions& options, const Tensor& mask, const Tensor& bias) {
+  return apply<ops::Attention>(options, q, k, v, mask, bias);
 }
 Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return apply<ops::CausalConv1d>({}, x, weight, bias);
@@ -104,6 +106,13 @@ Tensor load_balance_loss(const Tensor& logits, const Tensor& chosen) {
 std::array<Tensor, 2> moe_router(const Tensor& logits, const ops::RouterOptions& options,
                                  const Tensor& bias) {
   return apply<ops::MoeRouter>(options, logits, bias);
+}
+Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool two_sided,
+                     int64_t max_distance) {
+  return apply<ops::RelativeBias>({queries, keys, two_sided, max_distance}, table);
+}
+Tensor relative_shift(const Tensor& x, int64_t keys) {
+  return apply<ops::RelativeShift>({keys}, x);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, bool unit_offset,
                 bool round_before_weight) {

@@ -21,6 +21,7 @@ ops::AttentionOptions options_of(const C& c) {
   if (c.has("window")) o.window = c.integer("window");
   if (c.has("softcap")) o.soft_cap = c.number("softcap");
   if (c.has("scale")) o.scale = c.number("scale");
+  if (c.has("alibi")) o.alibi = 1;
   return o;
 }
 
@@ -39,21 +40,6 @@ Tensor mask_of(const C& c, int64_t queries, int64_t keys, int64_t extra) {
   return from_host<uint8_t>(std::span<const uint8_t>(see), {queries, keys + extra}, c.device);
 }
 
-Tensor alibi(const C& c, int64_t heads, int64_t queries, int64_t keys) {
-  const std::vector<double> slopes = alibi_slopes(heads);
-  std::vector<double> bias;
-  for (double slope : slopes) {
-    for (int64_t t = 0; t < queries; ++t) {
-      for (int64_t j = 0; j < keys; ++j) {
-        bias.push_back(-slope * static_cast<double>(keys - queries + t - j));
-      }
-    }
-  }
-  const Tensor whole =
-      from_host<double>(std::span<const double>(bias), {heads, queries, keys}, c.device);
-  return to(whole, c.dtype);
-}
-
 /// Keys or values (B,G,S,K) repeated for the H/G query heads that share them.
 Tensor repeat_heads(const Tensor& x, int64_t heads) {
   const int64_t b = x.size(0), g = x.size(1), s = x.size(2), k = x.size(3);
@@ -70,8 +56,6 @@ OpOutputs composed_attention(const C& c) {
   Tensor scores =
       scale(matmul(q, k, false, true), o.scale.value_or(1 / std::sqrt(double(q.size(3)))));
   if (o.soft_cap) scores = soft_cap(scores, *o.soft_cap);
-  if (c.maybe("bias").defined()) scores = add(scores, c.in("bias"));
-  if (c.has("alibi")) scores = add(scores, alibi(c, h, t, s));
   const Tensor sink = c.maybe("sink");
   if (sink.defined())
     scores = concat({scores, contiguous(expand(reshape(sink, {1, h, 1, 1}), {b, h, t, 1}))}, 3);
@@ -80,16 +64,15 @@ OpOutputs composed_attention(const C& c) {
 }
 
 OpOutputs attention_case(const C& c) {
-  if (c.maybe("bias").defined() || c.maybe("sink").defined() || c.has("alibi"))
-    return composed_attention(c);
+  if (c.maybe("sink").defined()) return composed_attention(c);
   ops::AttentionOptions o = options_of(c);
   Tensor mask = c.maybe("mask").defined() ? c.in("mask") : c.maybe("key_mask");
   if (c.has("prefix")) {
     mask = mask_of(c, c.in("q").size(2), c.in("k").size(2), 0);
     o.causal = false;
   }
-  return only(swap_heads(
-      attention(swap_heads(c.in("q")), swap_heads(c.in("k")), swap_heads(c.in("v")), o, mask)));
+  return only(swap_heads(attention(swap_heads(c.in("q")), swap_heads(c.in("k")),
+                                   swap_heads(c.in("v")), o, mask, c.maybe("bias"))));
 }
 
 Tensor table(const C& c, int64_t positions, int64_t size, double base = 10000) {

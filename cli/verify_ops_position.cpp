@@ -113,11 +113,8 @@ OpOutputs t5_buckets(const C& c) {
       from_host<int64_t>(std::span<const int64_t>(out), c.in("relative").shape(), c.device));
 }
 OpOutputs t5_bias(const C& c) {
-  const int64_t queries = c.integer("tq"), keys = c.integer("tk");
-  std::vector<int64_t> ids;
-  for (int64_t i = 0; i < queries * keys; ++i) ids.push_back(bucket(c, i % keys - i / keys));
-  const Tensor index = from_host<int64_t>(std::span<const int64_t>(ids), {queries, keys}, c.device);
-  return only(permute(embedding(index, c.in("table")), {2, 0, 1}));
+  return only(relative_bias(c.in("table"), c.integer("tq"), c.integer("tk"),
+                            c.flag("bidirectional"), c.integer("max_distance")));
 }
 
 // Losses

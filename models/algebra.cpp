@@ -33,12 +33,19 @@ class Algebra {
     const std::string size = n(c_.vocab) + " x " + n(c_.d_model);
     add("embedding", "V D", size, d(c_.vocab) * d(c_.d_model), d(p.embedding), "parameters");
     if (c_.position == Position::learned)
-      add("positions", "context D", n(c_.context) + " x " + n(c_.d_model),
-          d(c_.context) * d(c_.d_model), d(p.position), "parameters");
+      add("positions", "context D", n(c_.context + c_.position_offset) + " x " + n(c_.d_model),
+          d(c_.context + c_.position_offset) * d(c_.d_model), d(p.position), "parameters");
+    if (c_.position == Position::t5_bias)
+      add("positions", "buckets H", n(c_.t5_buckets) + " x " + n(c_.heads),
+          d(c_.t5_buckets) * d(c_.heads), d(p.position), "parameters");
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
+    const int64_t relative = c_.position == Position::xl_relative ? q * (c_.d_model + 2) : 0;
     const int64_t attention_bias =
-        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0);
-    add("attention", std::string("L (2 H K + 2 G K) D") + (attention_bias ? " + L biases" : ""),
+        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0) + relative;
+    add("attention",
+        std::string("L (2 H K + 2 G K) D") + (relative         ? " + L (H K (D + 2) and biases)"
+                                              : attention_bias ? " + L biases"
+                                                               : ""),
         fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
                     c_.kv_heads, c_.head_dim, c_.d_model) +
             (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
@@ -90,13 +97,27 @@ class Algebra {
     const double passes = r_.options.train ? 3 : 1;
     const std::string times =
         r_.options.train ? "3 x (2 B T M + 4 B T^2 H K L)" : "2 B T M + attention";
-    add("model FLOPs, full attention", times, "", passes * (forward + full), r_.model.full,
-        "FLOPs");
+    const double distances = by_distance(d(b * t), d(s), d(q));
+    const std::string more = distances > 0 ? " + distances" : "";
+    add("model FLOPs, full attention", times + more, "", passes * (forward + full) + distances,
+        r_.model.full, "FLOPs");
     add("model FLOPs, causal attention", "the same with what the mask leaves", "",
-        passes * (forward + causal), r_.model.causal, "FLOPs");
+        passes * (forward + causal) + distances, r_.model.causal, "FLOPs");
     if (r_.options.train)
       add("rule of thumb", "6 N B T", fmt::format("6 x {} x {}", r_.parameters.total(), tokens),
           6 * d(r_.parameters.total()) * d(b * t), r_.model.causal, "FLOPs");
+  }
+
+  // Products of xl_relative: distances with Wr, which has a gradient and its input none, and
+  // queries with what comes of it, for the whole square.
+  double by_distance(double tokens, double keys, double width) {
+    if (c_.position != Position::xl_relative) return 0;
+    const bool train = r_.options.train;
+    const double projected = (train ? 4 : 2) * keys * d(c_.d_model) * width * d(c_.layers);
+    const double scores = (train ? 6 : 2) * tokens * keys * width * d(c_.layers);
+    add("products by distance", "2 S D H K L + 2 B T S H K L, a pass", "", projected + scores, NAN,
+        "FLOPs");
+    return projected + scores;
   }
 
   void memory() {

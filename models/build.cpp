@@ -4,6 +4,7 @@
 
 #include "core/parallel.h"
 #include "core/random.h"
+#include "models/config_positions.h"
 #include "models/parameters.h"
 
 namespace tally {
@@ -40,7 +41,8 @@ nn::Block::Options block_options(const ModelConfig& c) {
                  c.fused_qkv,
                  c.attention_dropout,
                  c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
-                                                   : ops::RotaryPairs::interleaved};
+                                                   : ops::RotaryPairs::interleaved,
+                 c.position == Position::alibi ? c.alibi_scale : 0};
   o.mlp = {c.d_model, c.d_ff, activation_of(c.activation), c.gated, c.mlp_bias, c.fused_gate_up};
   return o;
 }
@@ -79,9 +81,7 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.context = c.context;
   o.layers = c.layers;
   o.block = block_options(c);
-  o.learned_positions = c.position == Position::learned;
-  o.rope = c.position == Position::rope;
-  o.rope_base = c.rope_base;
+  o.positions = position_options(c);
   o.tied_head = c.tied_head;
   o.head_bias = c.head_bias;
   o.embedding_dropout = c.embedding_dropout;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/config_positions.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -18,8 +19,12 @@ using Names = std::string_view[N];
 constexpr Names<2> kNorms = {"layer_norm", "rms_norm"};
 constexpr Names<1> kPlacements = {"pre"};
 constexpr Names<5> kActivations = {"relu", "squared_relu", "gelu", "gelu_tanh", "silu"};
-constexpr Names<3> kPositions = {"none", "learned", "rope"};
+constexpr Names<7> kPositions = {"none",  "learned", "rope",       "sinusoidal",
+                                 "alibi", "t5_bias", "xl_relative"};
 constexpr Names<2> kRopeLayouts = {"half", "interleaved"};
+constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
+                                  "yarn", "llama3", "longrope", "proportional"};
+constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<5> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell"};
 constexpr Names<2> kSchedules = {"constant", "cosine"};
 constexpr Names<8> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
@@ -66,6 +71,8 @@ std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
 std::span<const std::string_view> enum_names(Activation) { return kActivations; }
 std::span<const std::string_view> enum_names(Position) { return kPositions; }
 std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }
+std::span<const std::string_view> enum_names(RopeScale) { return kRopeScales; }
+std::span<const std::string_view> enum_names(SinusoidLayout) { return kSinusoidLayouts; }
 std::span<const std::string_view> enum_names(Init) { return kInits; }
 std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
 
@@ -92,16 +99,13 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   tally::check(heads % kv_heads == 0, where, ": ", spelling("heads"), " = ", heads,
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
-  tally::check(position != Position::rope || head_dim % 2 == 0, where, ": ", spelling("head_dim"),
-               " = ", head_dim,
-               " must be even for rotary positions, which turn pairs of coordinates", "; make it ",
-               head_dim + 1);
+  check_positions(*this, where, spelling);
   tally::check(norm == Norm::layer_norm || !norm_bias, where,
                ": norm_bias = true needs norm = layer_norm; rms_norm has no bias");
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
   const double weights = double(layers) * (width * d + 3 * d * double(d_ff)) +
-                         2 * double(vocab) * d + double(context) * d;
+                         2 * double(vocab) * d + double(context + position_offset) * d;
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

@@ -13,8 +13,19 @@ namespace tally {
 enum class Norm : uint8_t { layer_norm, rms_norm };
 enum class Placement : uint8_t { pre };
 enum class Activation : uint8_t { relu, squared_relu, gelu, gelu_tanh, silu };
-enum class Position : uint8_t { none, learned, rope };
+enum class Position : uint8_t { none, learned, rope, sinusoidal, alibi, t5_bias, xl_relative };
 enum class RopeLayout : uint8_t { half, interleaved };
+enum class RopeScale : uint8_t {
+  none,
+  linear,
+  ntk,
+  dynamic_ntk,
+  yarn,
+  llama3,
+  longrope,
+  proportional
+};
+enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell };
 enum class Schedule : uint8_t { constant, cosine };
 
@@ -23,6 +34,8 @@ std::span<const std::string_view> enum_names(Placement);
 std::span<const std::string_view> enum_names(Activation);
 std::span<const std::string_view> enum_names(Position);
 std::span<const std::string_view> enum_names(RopeLayout);
+std::span<const std::string_view> enum_names(RopeScale);
+std::span<const std::string_view> enum_names(SinusoidLayout);
 std::span<const std::string_view> enum_names(Init);
 std::span<const std::string_view> enum_names(Schedule);
 
@@ -50,9 +63,24 @@ struct ModelConfig {
   Activation activation = Activation::silu;
   bool gated = true;
 
+  // Checked and made into tables by models/config_positions.h.
   Position position = Position::rope;
-  double rope_base = 10000;
+  std::vector<std::string> position_pattern;  // of global, local, none; empty: all global
+  int64_t position_offset = 0;
+  SinusoidLayout sinusoid_layout = SinusoidLayout::interleaved;
+  double alibi_scale = 1;
+  int64_t t5_buckets = 32, t5_max_distance = 128;
+  double rope_base = 10000, rope_local_base = 10000, rope_fraction = 1;
   RopeLayout rope_layout = RopeLayout::half;
+  RopeScale rope_scaling = RopeScale::none;
+  double rope_factor = 1;
+  int64_t rope_original_context = 0;
+  double rope_low_frequency = 1, rope_high_frequency = 4;
+  double rope_beta_fast = 32, rope_beta_slow = 1;
+  bool rope_truncate = true;
+  double rope_attention_factor = 0, rope_mscale = 0, rope_mscale_all_dim = 0;
+  std::vector<double> rope_short_factors, rope_long_factors;
+  bool rope_float32 = false;
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
   bool tied_head = false;

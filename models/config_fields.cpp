@@ -53,13 +53,64 @@ std::span<const Field<ModelConfig>> model_fields() {
       flag("gated", &M::gated,
            "the activation gates a second branch: silu gives SwiGLU (Shazeer 2020, "
            "arXiv:2002.05202)"),
-      enum_field<&M::position>("position",
-                               "none, learned (a table added to the embedding) or rope (Su et al. "
-                               "2021, arXiv:2104.09864)"),
-      number("rope_base", &M::rope_base, 1, 1e12, "pair k turns by base^(-2k/head_dim) a token"),
+      enum_field<&M::position>(
+          "position",
+          "none, learned (a table added to the embedding), rope (Su et al. 2021, "
+          "arXiv:2104.09864), sinusoidal (Vaswani et al. 2017, arXiv:1706.03762), alibi (Press et "
+          "al. 2021, arXiv:2108.12409), t5_bias (Raffel et al. 2019, arXiv:1910.10683) or "
+          "xl_relative (Dai et al. 2019, arXiv:1901.02860)"),
+      Field<M>{"position_pattern", &M::position_pattern, 0, 0,
+               "positions of the layers, from the first again when the list ends: global (the "
+               "model's), local (rope_local_base, not scaled) or none; empty: all global"},
+      number("position_offset", &M::position_offset, 0, 1 << 20,
+             "learned: rows of the table in front of position 0 (OPT: 2)"),
+      enum_field<&M::sinusoid_layout>("sinusoid_layout",
+                                      "sinusoidal: interleaved (sin, cos, sin ...), halves (sines, "
+                                      "then cosines) or fairseq (halves with other frequencies)"),
+      number("alibi_scale", &M::alibi_scale, 0, 1e6,
+             "alibi: times the slopes (1 / sqrt(head_dim) where a model adds them before scaling)"),
+      number("t5_buckets", &M::t5_buckets, 2, 1 << 20, "t5_bias: numbers a head"),
+      number("t5_max_distance", &M::t5_max_distance, 2, kAny,
+             "t5_bias: distances from here on share a bucket"),
+      number("rope_base", &M::rope_base, 1, 1e12,
+             "pair k turns by base^(-2k/R) a token, R elements of a head turning"),
+      number("rope_local_base", &M::rope_local_base, 1, 1e12, "the same of local layers"),
+      number("rope_fraction", &M::rope_fraction, 0, 1,
+             "share of a head that turns, from its front: R = head_dim times this"),
       enum_field<&M::rope_layout>("rope_layout",
-                                  "which coordinates form a pair: half (i, i + head_dim/2) or "
-                                  "interleaved (2i, 2i + 1)"),
+                                  "which coordinates form a pair: half (i, i + R/2) or interleaved "
+                                  "(2i, 2i + 1)"),
+      enum_field<&M::rope_scaling>(
+          "rope_scaling",
+          "for texts longer than those of the training: none, linear, ntk, dynamic_ntk, yarn "
+          "(Peng et al. 2023, arXiv:2309.00071), llama3, longrope (Ding et al. 2024, "
+          "arXiv:2402.13753) or proportional (rope_fraction of the pairs turn, the others stand "
+          "still); docs/ops/rope.md"),
+      number("rope_factor", &M::rope_factor, 1, 1e6, "how many times longer"),
+      number("rope_original_context", &M::rope_original_context, 0, 1 << 30,
+             "tokens of a text before the scaling: dynamic_ntk, yarn, llama3, longrope"),
+      number("rope_low_frequency", &M::rope_low_frequency, 0, kAny,
+             "llama3: pairs with fewer turns in the original context are scaled"),
+      number("rope_high_frequency", &M::rope_high_frequency, 0, kAny,
+             "llama3: pairs with more turns are not"),
+      number("rope_beta_fast", &M::rope_beta_fast, 0, kAny,
+             "yarn: pairs with more turns in the original context are not scaled"),
+      number("rope_beta_slow", &M::rope_beta_slow, 0, kAny, "yarn: pairs with fewer turns are"),
+      flag("rope_truncate", &M::rope_truncate, "yarn: these bounds are rounded to whole pairs"),
+      number("rope_attention_factor", &M::rope_attention_factor, 0, 1e6,
+             "yarn, longrope: times all cosines and sines; 0: the papers' value"),
+      number("rope_mscale", &M::rope_mscale, 0, 1e6,
+             "yarn: weight of ln(rope_factor) in the attention factor (DeepSeek-V2, "
+             "arXiv:2405.04434)"),
+      number("rope_mscale_all_dim", &M::rope_mscale_all_dim, 0, 1e6,
+             "yarn: the same in its divisor"),
+      Field<M>{"rope_short_factors", &M::rope_short_factors, 0, 0,
+               "longrope: divisor of each pair's frequency in texts of up to the original context"},
+      Field<M>{"rope_long_factors", &M::rope_long_factors, 0, 0, "longrope: in longer texts"},
+      flag(
+          "rope_float32", &M::rope_float32,
+          "form the angles in single precision, as many public programs do (off by 4e-3 to 8e-3 at "
+          "position 131071)"),
       flag("qkv_bias", &M::qkv_bias, "bias in the query, key and value projections"),
       flag("attention_output_bias", &M::attention_output_bias, "bias in attention's output"),
       flag("mlp_bias", &M::mlp_bias, "bias in the feed-forward layer"),

@@ -44,12 +44,13 @@ Json override_value(std::string_view text) {
   }
 }
 
-/// "a,b" as a list of texts.
-Json comma_separated(std::string_view text) {
+/// "a,b" as a list of what `item` makes of each.
+template <class F>
+Json comma_separated(std::string_view text, F&& item) {
   Json list = Json::array();
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    list.push_back(std::string(text.substr(0, comma)));
+    list.push_back(item(std::string(text.substr(0, comma))));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return list;
@@ -63,7 +64,9 @@ void override_field(S& values, std::span<const Field<S>> fields, const std::stri
                        std::holds_alternative<EnumMember<S>>(field.member);
   Json value = override_value(text);
   if (std::holds_alternative<std::vector<std::string> S::*>(field.member) && !value.is_array())
-    value = comma_separated(text);
+    value = comma_separated(text, [](const std::string& word) { return Json(word); });
+  if (std::holds_alternative<std::vector<double> S::*>(field.member) && !value.is_array())
+    value = comma_separated(text, override_value);
   if (is_text && !value.is_string()) value = std::string(text);
   set_field(values, field, value, "--set " + section + "." + std::string(name));
 }

@@ -20,8 +20,9 @@ struct EnumMember {
 /// did-you-mean and the documentation all read.
 template <class S>
 struct Field {
-  using Member = std::variant<int64_t S::*, double S::*, bool S::*, std::string S::*,
-                              std::vector<std::string> S::*, EnumMember<S>>;
+  using Member =
+      std::variant<int64_t S::*, double S::*, bool S::*, std::string S::*,
+                   std::vector<std::string> S::*, std::vector<double> S::*, EnumMember<S>>;
 
   const char* name;
   Member member;

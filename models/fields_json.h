@@ -71,6 +71,13 @@ void set_field(S& values, const Field<S>& field, const Json& value, const std::s
                          shown(value));
                    values.*member = value.get<std::vector<std::string>>();
                  },
+                 [&](std::vector<double> S::*member) {
+                   const bool numbers = std::all_of(value.begin(), value.end(),
+                                                    [](const Json& v) { return v.is_number(); });
+                   check(value.is_array() && numbers, where, " must be a list of numbers; it is ",
+                         shown(value));
+                   values.*member = value.get<std::vector<double>>();
+                 },
                  [&](const EnumMember<S>& member) {
                    const std::vector<std::string> names = strings(member.names);
                    check(value.is_string(), where, " must be a text; it is ", shown(value),

@@ -33,6 +33,11 @@ class SpecList {
       linear(at + "attention.k", kv, c.d_model, c.qkv_bias, Role::projection);
       linear(at + "attention.v", kv, c.d_model, c.qkv_bias, Role::projection);
     }
+    if (c.position == Position::xl_relative) {
+      add(at + "attention.content_bias", {q}, Role::bias);
+      add(at + "attention.position_bias", {q}, Role::bias);
+      linear(at + "attention.relative", q, c.d_model, false, Role::projection);
+    }
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
   }
   void mlp(const std::string& at) {
@@ -75,7 +80,10 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   SpecList list(config);
   list.add("embedding.weight", {config.vocab, config.d_model}, Role::embedding);
   if (config.position == Position::learned) {
-    list.add("position.weight", {config.context, config.d_model}, Role::position);
+    list.add("position.weight", {config.context + config.position_offset, config.d_model},
+             Role::position);
+  } else if (config.position == Position::t5_bias) {
+    list.add("position.weight", {config.t5_buckets, config.heads}, Role::position);
   }
   for (int64_t layer = 0; layer < config.layers; ++layer) list.block(layer);
   list.norm("final_norm");
@@ -88,9 +96,12 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim, branches = c.gated ? 2 : 1;
   ParameterCount n;
   n.embedding = c.vocab * c.d_model;
-  n.position = c.position == Position::learned ? c.context * c.d_model : 0;
+  n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
+               : c.position == Position::t5_bias ? c.t5_buckets * c.heads
+                                                 : 0;
   n.attention = c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                            (c.attention_output_bias ? c.d_model : 0));
+                            (c.attention_output_bias ? c.d_model : 0) +
+                            (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0));
   n.mlp = c.layers *
           ((branches + 1) * c.d_model * c.d_ff + (c.mlp_bias ? branches * c.d_ff + c.d_model : 0));
   n.norms = (2 * c.layers + 1) * c.d_model * (c.norm_bias ? 2 : 1);

@@ -56,13 +56,13 @@ RowMeasure measure_row(const ops::AttentionForward& a, int64_t place) {
   using A = acc_t<T>;
   const int64_t t = place % a.tokens(), h = place / a.tokens() % a.heads(),
                 b = place / a.tokens() / a.heads();
-  const auto query = ops::head<T>(a.q, b, h), key = ops::head<T>(a.k, b, a.group_of(h));
+  const auto query = a.template query_of<T>(b, h, t);
   const double l = static_cast<double>(a.l.template at<A>(place));
   std::vector<int64_t> keys;
   a.list_keys(b, h, t, keys);
   RowMeasure m;
   for (int64_t j : keys) {
-    const double score = static_cast<double>(a.template score<T>(query, t, key, j).value),
+    const double score = static_cast<double>(a.template score<T>(query, j).value),
                  p = std::exp(score - l);
     m.entropy += p * (l - score);
     m.top = std::max(m.top, p);

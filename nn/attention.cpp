@@ -43,9 +43,9 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
 Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                const Tensor& w_k, const Tensor& b_k, const Tensor& w_v,
                                const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
-                               const Tensor& table, const Attrs& a, Saved* s) {
+                               const Tensor& table, const Tensor& bias, const Attrs& a, Saved* s) {
   Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, a.attention,
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, a.attention,
                                            s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
@@ -57,7 +57,7 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
                               {}, s ? &s->out : nullptr);
 }
 
-std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<10>& into) {
+std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<11>& into) {
   const Attrs a = s.attrs;
   check_defined(name, "the gradient of the output", dy);
   check(dy.ndim() == 3, "attention_layer: the gradient of the output must be (B, T, D); got ",
@@ -77,8 +77,9 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     };
     dq = fresh(h), dk = fresh(g), dv = fresh(g);
   }
+  const GradTensor dbias = into.at(10, s.attention.bias);
   ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false},
-                              {dk, false}, {dv, false});
+                              {dk, false}, {dv, false}, dbias);
   d_o = Tensor();
   if (s.table.defined()) {
     ops::Rope::turn_back(dq, s.table, {}, a.rope, {dq, false});
@@ -86,7 +87,7 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   }
   if (s.fused) {
     auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), into.pick(0, 1, 2));
-    return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}};
+    return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}, dbias};
   }
   auto [dx, dw_q, db_q] =
       ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
@@ -96,7 +97,7 @@ std::array<Tensor, 10> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
   auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv.reshape({b, t, g * d}), std::move(s.v), more);
-  return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}};
+  return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}, dbias};
 }
 
 Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
@@ -111,6 +112,10 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
     make(v, kv_rows, o.d_model, o.qkv_bias);
   }
   make(out, o.d_model, q_rows, o.out_bias);
+  if (!o.xl_relative) return;
+  content_bias = empty({q_rows}, dtype, device);
+  position_bias = empty({q_rows}, dtype, device);
+  make(relative, q_rows, o.d_model, false);
 }
 
 AttentionLayer::Attrs Attention::attrs() const {
@@ -119,30 +124,34 @@ AttentionLayer::Attrs Attention::attrs() const {
   a.kv_heads = options_.kv_heads;
   a.head_dim = options_.head_dim;
   a.rope.pairs = options_.rope_pairs;
+  a.attention.alibi = options_.alibi;
   return a;
 }
 
-Tensor Attention::forward(const Tensor& x, const Tensor& table, Generator* dropout) const {
+Tensor Attention::forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
   const ModuleScope scope("attention");
   AttentionLayer::Attrs a = attrs();
+  a.rope.offset = positions.offset;
   if (dropout && options_.dropout > 0) {
     a.attention.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
   }
+  if (positions.distances.defined()) return forward_relative(x, positions, a.attention, nullptr);
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                               out.weight, out.bias, table);
+                               out.weight, out.bias, positions.table, positions.bias);
 }
 
-Tensor Attention::forward_cached(const Tensor& x, const Tensor& table,
+Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
                                  KVCache::Layer& cache) const {
   const ModuleScope scope("attention");
   const PauseTape values_only;
   AttentionLayer::Attrs a = attrs();
-  a.rope.offset = cache.length();
+  a.rope.offset = positions.offset;
+  if (positions.distances.defined()) return forward_relative(x, positions, a.attention, &cache);
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
-                                             v.bias, table, a, nullptr);
+                                             v.bias, positions.table, a, nullptr);
   cache.append(heads.k, heads.v);
-  const Tensor o =
-      ops::Attention::forward(heads.q, cache.keys(), cache.values(), {}, a.attention, nullptr);
+  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {},
+                                           positions.bias, a.attention, nullptr);
   return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight,
                               out.bias, {}, nullptr);
 }
@@ -154,6 +163,9 @@ void Attention::visit(Visitor& visitor) {
   visitor.parameter("k.bias", k.bias);
   visitor.parameter("v.weight", v.weight);
   visitor.parameter("v.bias", v.bias);
+  visitor.parameter("content_bias", content_bias);
+  visitor.parameter("position_bias", position_bias);
+  visitor.parameter("relative.weight", relative.weight);
   visitor.parameter("out.weight", out.weight);
   visitor.parameter("out.bias", out.bias);
 }

@@ -11,7 +11,7 @@ namespace tally::nn {
 //
 //   q, k, v = x Wq^T + bq, x Wk^T + bk, x Wv^T + bv       split into heads
 //   q, k    = rope(q), rope(k)                             where a table is given
-//   o       = attention(q, k, v)                           core/ops/attention/
+//   o       = attention(q, k, v), with the bias where given   core/ops/attention/
 //   y       = o Wo^T + bo
 //
 // With Wk and Wv absent, Wq holds all three as rows [q | k | v]: one product instead of three, and
@@ -20,6 +20,7 @@ namespace tally::nn {
 //
 //   x, y (B,T,D)    Wq (H K, D)    Wk, Wv (G K, D)    or Wq (H K + 2 G K, D)    Wo (D, H K)
 //   table as ops::Rope or absent    biases of the rows or absent
+//   bias of the scores: broadcasts to (B,H,T,S), or absent
 struct AttentionLayer {
   static constexpr const char* name = "attention_layer";
   struct Attrs {
@@ -46,9 +47,17 @@ struct AttentionLayer {
   static Tensor forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
                         const Tensor& b_k, const Tensor& w_v, const Tensor& b_v,
                         const Tensor& w_out, const Tensor& b_out, const Tensor& table,
-                        const Attrs& a, Saved* s);
+                        const Tensor& bias, const Attrs& a, Saved* s);
 
-  static std::array<Tensor, 10> backward(const Tensor& dy, Saved&& s, const Into<10>& into = {});
+  static std::array<Tensor, 11> backward(const Tensor& dy, Saved&& s, const Into<11>& into = {});
+};
+
+/// What attention is told of the positions of its tokens.
+struct Positions {
+  Tensor table;        // of ops::Rope, or undefined: no rotation
+  int64_t offset = 0;  // the row of the table that the first token takes
+  Tensor bias;         // added to the scores, (H,T,S), or undefined
+  Tensor distances;    // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
 };
 
 struct AttentionOptions {
@@ -57,27 +66,35 @@ struct AttentionOptions {
   bool fused = true;  // one matrix [q | k | v] instead of three
   double dropout = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::half_split;
+  double alibi = 0;          // as ops::AttentionOptions
+  bool xl_relative = false;  // Transformer-XL's positions; see Attention
 };
 
-/// The layer with its parameters; AttentionLayer above says what it computes.
+/// The layer with its parameters; AttentionLayer above says what it computes. With xl_relative the
+/// score of query t for the key at distance i is ((q + u).k + (q + w).r[i]) / sqrt(K) with u, w
+/// learned and r = distances Wr^T: Dai et al. 2019, arXiv:1901.02860, sec. 3.3.
 class Attention : public Module {
  public:
   Attention(const AttentionOptions& o, DType dtype, Device device);
-  /// x, y (B,T,D); `table` as AttentionLayer, undefined without RoPE. `dropout` takes a stream of
-  /// random numbers when given, and is off when null.
-  Tensor forward(const Tensor& x, const Tensor& table, Generator* dropout) const;
+  /// x, y (B,T,D). `dropout` takes a stream of random numbers when given, and is off when null.
+  Tensor forward(const Tensor& x, const Positions& positions, Generator* dropout) const;
   /// The same for the next tokens of sequences whose keys and values are in the cache; appends
   /// theirs. Not recorded: for generation.
-  Tensor forward_cached(const Tensor& x, const Tensor& table, KVCache::Layer& cache) const;
+  Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 
   struct Matrix {
     Tensor weight, bias;
   };
   Matrix q, k, v, out;  // k and v are absent when fused
+  // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.
+  Tensor content_bias, position_bias;
+  Matrix relative;
 
  private:
   AttentionLayer::Attrs attrs() const;
+  Tensor forward_relative(const Tensor& x, const Positions& positions,
+                          const ops::AttentionOptions& options, KVCache::Layer* cache) const;
   AttentionOptions options_;
 };
 

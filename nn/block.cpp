@@ -17,19 +17,20 @@ Block::Block(const Options& o, DType dtype, Device device)
       mlp(o.mlp, dtype, device),
       dropout_(o.dropout) {}
 
-Tensor Block::forward(const Tensor& x, const Tensor& rope, Generator* dropout) const {
+Tensor Block::forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
   const auto joined = [&](const Tensor& stream, const Tensor& branch) {
     return dropout && dropout_ > 0 ? tally::dropout(branch, dropout_, *dropout, stream)
                                    : add(stream, branch);
   };
   const Tensor h =
-      joined(x, attention.forward(normed(attention_norm, "attention_norm", x), rope, dropout));
+      joined(x, attention.forward(normed(attention_norm, "attention_norm", x), positions, dropout));
   return joined(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
 }
 
-Tensor Block::forward_cached(const Tensor& x, const Tensor& rope, KVCache::Layer& cache) const {
-  const Tensor h =
-      add(x, attention.forward_cached(normed(attention_norm, "attention_norm", x), rope, cache));
+Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
+                             KVCache::Layer& cache) const {
+  const Tensor h = add(
+      x, attention.forward_cached(normed(attention_norm, "attention_norm", x), positions, cache));
   return add(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
 }
 

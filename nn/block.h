@@ -21,8 +21,8 @@ class Block : public Module {
   };
   Block(const Options& o, DType dtype, Device device);
 
-  Tensor forward(const Tensor& x, const Tensor& rope, Generator* dropout) const;
-  Tensor forward_cached(const Tensor& x, const Tensor& rope, KVCache::Layer& cache) const;
+  Tensor forward(const Tensor& x, const Positions& positions, Generator* dropout) const;
+  Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 
   Norm attention_norm;

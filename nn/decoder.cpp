@@ -1,26 +1,36 @@
 #include "nn/decoder.h"
 
-#include <numeric>
-
 #include "autograd/checkpoint.h"
-#include "core/ops/position.h"
 
 namespace tally::nn {
 
+namespace {
+
+Block::Options block_options(const Decoder::Options& o, int64_t layer) {
+  Block::Options block = o.block;
+  block.attention.xl_relative = o.positions.kind == PositionKind::xl_relative;
+  if (o.positions.kind != PositionKind::alibi ||
+      o.positions.of_layer(layer) == LayerPositions::none)
+    block.attention.alibi = 0;
+  return block;
+}
+
+}  // namespace
+
 Decoder::Decoder(const Options& o, DType dtype, Device device)
     : embedding(o.vocab, o.block.attention.d_model, dtype, device),
+      position(o.positions,
+               {o.block.attention.d_model, o.block.attention.heads, o.block.attention.head_dim,
+                o.context},
+               dtype, device),
       final_norm(o.block.norm, o.block.attention.d_model, o.block.norm_eps, o.block.norm_bias,
                  dtype, device),
       options_(o) {
   const int64_t d = o.block.attention.d_model;
-  if (o.learned_positions) position = std::make_unique<Embedding>(o.context, d, dtype, device);
   for (int64_t i = 0; i < o.layers; ++i)
-    blocks.push_back(std::make_unique<Block>(o.block, dtype, device));
+    blocks.push_back(std::make_unique<Block>(block_options(o, i), dtype, device));
   if (!o.tied_head) head_weight = empty({o.vocab, d}, dtype, device);
   if (o.head_bias) head_bias = empty({o.vocab}, dtype, device);
-  if (o.rope)
-    rope_ =
-        rope_table(o.context, o.block.attention.head_dim, o.rope_base, acc_dtype(dtype), device);
 }
 
 Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
@@ -29,24 +39,23 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   check(first + ids.size(1) <= options_.context, "decoder: the context holds ", options_.context,
         " tokens; got ", first, " before and ", ids.size(1),
         " now; shorten the text, or keep its last ", options_.context, " tokens");
-  Tensor x = embedding.forward(ids);
-  if (position) {
-    std::vector<int64_t> places(static_cast<size_t>(ids.size(1)));
-    std::iota(places.begin(), places.end(), first);
-    x = add(x, position->forward(from_host<int64_t>(places, {ids.size(1)}, device())));
-  }
+  const Tensor x = position.add_to(embedding.forward(ids), first);
   const double p = options_.embedding_dropout;
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
 }
 
-Tensor Decoder::through_block(size_t i, const Tensor& x, Generator* dropout) const {
+Tensor Decoder::through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
+                              Generator* dropout) const {
   const ModuleScope scope("blocks", static_cast<int>(i));
   const Block& block = *blocks[i];
-  if (i >= recompute.size() || !recompute[i]) return block.forward(x, rope_, dropout);
-  const auto segment = [&block, rope = rope_](const Tensor& in, Generator* streams) {
-    return block.forward(in, rope, streams);
+  const Positions& places = position.of_layer(pass, static_cast<int64_t>(i));
+  if (i >= recompute.size() || !recompute[i]) return block.forward(x, places, dropout);
+  const auto segment = [&block, table = places.table, offset = places.offset,
+                        distances = places.distances](const Tensor& in, const Tensor& bias,
+                                                      Generator* streams) {
+    return block.forward(in, {table, offset, bias, distances}, streams);
   };
-  return checkpoint(segment, dropout, x);
+  return checkpoint(segment, dropout, x, places.bias);
 }
 
 Tensor Decoder::hidden(const Tensor& ids, Generator* dropout) {
@@ -55,7 +64,8 @@ Tensor Decoder::hidden(const Tensor& ids, Generator* dropout) {
     const ModuleScope scope("embedding");
     x = embed(ids, 0, dropout);
   }
-  for (size_t i = 0; i < blocks.size(); ++i) x = through_block(i, x, dropout);
+  const PositionScheme::Pass pass = position.pass(0, ids.size(1));
+  for (size_t i = 0; i < blocks.size(); ++i) x = through_block(i, x, pass, dropout);
   const ModuleScope scope("final_norm");
   return final_norm.forward(x);
 }
@@ -80,12 +90,27 @@ Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Ge
   return loss;
 }
 
-Tensor Decoder::next_logits(const Tensor& ids, KVCache& cache) {
+// The tokens to compute: these, or, where they outdate what is in the cache, all.
+Tensor Decoder::with_outdated(const Tensor& ids, KVCache& cache) const {
+  if (!position.may_outdate_cache()) return ids;
+  const int64_t cached = cache.length();
+  const Tensor all = cached > 0 ? concat({cache.tokens, ids}, 1) : ids;
+  cache.tokens = all;
+  if (!position.outdates_cache(cached, ids.size(1))) return ids;
+  cache.clear();
+  return all;
+}
+
+Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
   const PauseTape values_only;
-  Tensor x = embed(ids, cache.length(), nullptr);
+  const Tensor ids = with_outdated(next, cache);
+  const int64_t first = cache.length();
+  Tensor x = embed(ids, first, nullptr);
+  const PositionScheme::Pass pass = position.pass(first, ids.size(1));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const ModuleScope scope("blocks", static_cast<int>(i));
-    x = blocks[i]->forward_cached(x, rope_, cache.layer(static_cast<int64_t>(i)));
+    const auto layer = static_cast<int64_t>(i);
+    x = blocks[i]->forward_cached(x, position.of_layer(pass, layer), cache.layer(layer));
   }
   const Tensor last = x.narrow(1, ids.size(1) - 1, 1).reshape({ids.size(0), x.size(2)});
   const ModuleScope scope("head");
@@ -99,7 +124,7 @@ KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
 
 void Decoder::visit(Visitor& v) {
   v.child("embedding", embedding);
-  if (position) v.child("position", *position);
+  v.child("position", position);
   for (size_t i = 0; i < blocks.size(); ++i) v.child("blocks." + std::to_string(i), *blocks[i]);
   v.child("final_norm", final_norm);
   v.parameter("head.weight", head_weight);

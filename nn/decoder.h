@@ -5,6 +5,7 @@
 #include "nn/block.h"
 #include "nn/embedding.h"
 #include "nn/linear.h"
+#include "nn/positions.h"
 
 namespace tally::nn {
 
@@ -16,8 +17,7 @@ class Decoder : public Module {
   struct Options {
     int64_t vocab = 0, context = 0, layers = 0;
     Block::Options block;
-    bool learned_positions = false, rope = true;
-    double rope_base = 10000;
+    PositionOptions positions;
     bool tied_head = false, head_bias = false;
     double embedding_dropout = 0;
     double z_loss = 0;
@@ -47,7 +47,7 @@ class Decoder : public Module {
   DType dtype() const { return embedding.weight.dtype(); }
 
   Embedding embedding;
-  std::unique_ptr<Embedding> position;
+  PositionScheme position;
   std::vector<std::unique_ptr<Block>> blocks;
   Norm final_norm;
   Tensor head_weight, head_bias;  // weight absent when tied
@@ -57,10 +57,11 @@ class Decoder : public Module {
 
  private:
   Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
-  Tensor through_block(size_t i, const Tensor& x, Generator* dropout) const;
+  Tensor through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
+                       Generator* dropout) const;
+  Tensor with_outdated(const Tensor& ids, KVCache& cache) const;
   const Tensor& head() const { return options_.tied_head ? embedding.weight : head_weight; }
   Options options_;
-  Tensor rope_;  // the table of every position of the context; undefined without RoPE
 };
 
 }  // namespace tally::nn

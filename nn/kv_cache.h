@@ -20,6 +20,7 @@ class KVCache {
     Tensor keys() const { return k_.narrow(1, 0, length_); }
     Tensor values() const { return v_.narrow(1, 0, length_); }
     int64_t length() const { return length_; }
+    void clear() { length_ = 0; }
 
    private:
     Tensor k_, v_;
@@ -34,6 +35,12 @@ class KVCache {
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.
   int64_t length() const { return layers_.empty() ? 0 : layers_[0].length(); }
+  /// Forgets them; the memory stays.
+  void clear() {
+    for (Layer& layer : layers_) layer.clear();
+  }
+  /// Their ids (B, length), where a model has to compute them again at some length; else undefined.
+  Tensor tokens;
 
  private:
   std::vector<Layer> layers_;

@@ -73,7 +73,8 @@ Sample::Function attention_composition(const AttentionLayer::Attrs& a) {
     Tensor q = part(0, h, 1), k = part(h, g, 3);
     const Tensor v = part(h + g, g, 5);
     if (in[9].defined()) q = rope(q, in[9], a.rope), k = rope(k, in[9], a.rope);
-    return {linear(reshape(attention(q, k, v, a.attention), {b, t, h * d}), in[7], in[8])};
+    const Tensor o = attention(q, k, v, a.attention, {}, in[10]);
+    return {linear(reshape(o, {b, t, h * d}), in[7], in[8])};
   };
 }
 
@@ -82,18 +83,25 @@ void add_attention(std::vector<Sample>& all) {
   const auto grouped = attention_attrs(4, 2, 2), alone = attention_attrs(2, 2, 3);
   all.push_back(sample<L>("fused, grouped heads, RoPE", grouped,
                           {normal({2, 3, 5}, 1), normal({16, 5}, 2), absent(), absent(), absent(),
-                           absent(), absent(), normal({5, 8}, 3), absent(), angles(3, 2)})
+                           absent(), absent(), normal({5, 8}, 3), absent(), angles(3, 2), absent()})
                     .equals(attention_composition(grouped)));
   all.push_back(
       sample<L>("fused with biases, no positions", alone,
                 {normal({1, 4, 4}, 4), normal({18, 4}, 5), normal({18}, 6), absent(), absent(),
-                 absent(), absent(), normal({4, 6}, 7), normal({4}, 8), absent()})
+                 absent(), absent(), normal({4, 6}, 7), normal({4}, 8), absent(), absent()})
           .equals(attention_composition(alone)));
   all.push_back(sample<L>("separate matrices, grouped heads, RoPE", grouped,
                           {normal({1, 3, 4}, 9), normal({8, 4}, 10), normal({8}, 11),
                            normal({4, 4}, 12), normal({4}, 13), normal({4, 4}, 14), normal({4}, 15),
-                           normal({4, 8}, 16), absent(), angles(3, 2)})
+                           normal({4, 8}, 16), absent(), angles(3, 2), absent()})
                     .equals(attention_composition(grouped)));
+  auto far = grouped;
+  far.attention.alibi = 1;
+  all.push_back(
+      sample<L>("fused, grouped heads, ALiBi and a bias of the scores", far,
+                {normal({2, 3, 5}, 17), normal({16, 5}, 18), absent(), absent(), absent(), absent(),
+                 absent(), normal({5, 8}, 19), absent(), absent(), normal({4, 3, 3}, 20)})
+          .equals(attention_composition(far)));
 }
 
 }  // namespace

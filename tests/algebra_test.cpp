@@ -36,6 +36,26 @@ TEST_CASE("algebra: every formula that something counts equals the count, for ev
   }
 }
 
+TEST_CASE("algebra: the formulas hold for every position scheme", "[account]") {
+  register_all();
+  for (Position position : {Position::none, Position::learned, Position::rope, Position::sinusoidal,
+                            Position::alibi, Position::t5_bias, Position::xl_relative}) {
+    RunConfig c = find_preset("llama-smoke").config;
+    c.model.position = position;
+    c.resolve_and_check("llama-smoke");
+    for (int mode = 0; mode < 3; ++mode) {
+      ReportOptions o;
+      o.batch = 3, o.seq = 24, o.train = mode == 0, o.decode = mode == 1;
+      const Report r = make_report(c.model, o);
+      for (const Formula& f : algebra(r)) {
+        INFO("position " << static_cast<int>(position) << ", mode " << mode << ": " << f.what);
+        if (std::isfinite(f.counted) && f.what != "rule of thumb")
+          CHECK(f.value == Approx(f.counted).epsilon(1e-12));
+      }
+    }
+  }
+}
+
 TEST_CASE("algebra: the lecture's figures", "[account]") {
   register_all();
   RunConfig llama = find_preset("llama-3-8b").config;

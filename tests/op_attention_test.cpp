@@ -206,9 +206,9 @@ TEST_CASE_METHOD(Setup, "attention: slices of one fused projection are read and 
   const auto [dq, dk, dv] = parts(d_fused);
   using O = ops::Attention;
   O::Saved dense, sliced, again;
-  const Tensor expected = O::forward(copy(q), copy(k), copy(v), {}, {}, &dense);
-  check_close(O::forward(q, k, v, {}, {}, &sliced), expected, 0);
-  O::forward(q, k, v, {}, {}, &again);
+  const Tensor expected = O::forward(copy(q), copy(k), copy(v), {}, {}, {}, &dense);
+  check_close(O::forward(q, k, v, {}, {}, {}, &sliced), expected, 0);
+  O::forward(q, k, v, {}, {}, {}, &again);
   const auto grads = O::backward(dy, std::move(dense));
   O::backward_to(dy, std::move(sliced), {dq, false}, {dk, false}, {dv, false});
   check_close(dq, grads[0], 0);
@@ -226,10 +226,10 @@ TEST_CASE_METHOD(Setup, "attention: every choice of wanted gradients costs what 
   o.soft_cap = 2;
   o.window = 2;
   o.dropout = {0.3, 1, 2};
-  check_every_choice<ops::Attention>(
-      o, {normal({2, 3, 2, 4}, 1), normal({2, 4, 1, 4}, 2), normal({2, 4, 1, 3}, 3), absent()});
-  check_every_choice<ops::Attention>(
-      {}, {normal({1, 3, 2, 4}, 1), normal({1, 3, 2, 4}, 2), normal({1, 3, 2, 4}, 3), absent()});
+  check_every_choice<ops::Attention>(o, {normal({2, 3, 2, 4}, 1), normal({2, 4, 1, 4}, 2),
+                                         normal({2, 4, 1, 3}, 3), absent(), normal({2, 3, 4}, 4)});
+  check_every_choice<ops::Attention>({}, {normal({1, 3, 2, 4}, 1), normal({1, 3, 2, 4}, 2),
+                                          normal({1, 3, 2, 4}, 3), absent(), absent()});
 }
 
 TEST_CASE_METHOD(Setup, "attention: what a mask leaves is counted in closed form", "[op]") {
@@ -260,7 +260,7 @@ TEST_CASE_METHOD(Setup, "attention: a training step of llama-3-8b has the field'
   const size_t before = backend(kMeta).memory().live;
   const Ledger ledger;
   ops::Attention::Saved saved;
-  const Tensor y = ops::Attention::forward(q, k, k, {}, {}, &saved);
+  const Tensor y = ops::Attention::forward(q, k, k, {}, {}, {}, &saved);
   ops::Attention::backward(y, std::move(saved));
   const double layers = 32, full = layers * ledger.model_total().full;
   CHECK(full == 12 * layers * 4096 * 8192.0 * 8192.0);
@@ -333,7 +333,7 @@ TEST_CASE_METHOD(Setup, "attention: says what does not fit", "[op][error]") {
                     Contains("broadcast to (B,H,T,S)"));
   CHECK_THROWS_WITH(attention(q, k, k, {}, q), Contains("mask must be u8"));
   ops::Attention::Saved saved;
-  const Tensor y = ops::Attention::forward(q, k, k, {}, {}, &saved);
+  const Tensor y = ops::Attention::forward(q, k, k, {}, {}, {}, &saved);
   CHECK_THROWS_WITH(
       ops::Attention::backward_to(y, std::move(saved), {random({1, 3, 2, 3}, 1), false}, {}, {}),
       Contains("dq must have the shape (1, 3, 2, 4)"));

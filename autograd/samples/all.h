@@ -23,6 +23,7 @@
 #include "autograd/samples/mixers.h"
 #include "autograd/samples/moe_router.h"
 #include "autograd/samples/reductions.h"
+#include "autograd/samples/relative.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
 #include "autograd/samples/soft_cap.h"
@@ -64,6 +65,8 @@ inline std::vector<std::vector<Sample>> all() {
       matmul(),
       moe_router(),
       reductions(),
+      relative_bias(),
+      relative_shift(),
       rms_norm(),
       rope(),
       selective_scan(),

@@ -1,5 +1,7 @@
 #include "core/ops/attention/attention.h"
 
+#include <array>
+
 #include "backends/cpu/attention_args.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
@@ -39,6 +41,13 @@ AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64
     r.mask_row = s[2];
     r.mask_column = s[3];
   }
+  if (c.bias.defined()) {
+    const Shape& s = c.bias.strides;
+    r.bias = c.bias.pointer<const float>() + b * s[0] + h * s[1] + t * s[2];
+    r.bias_row = s[2];
+    r.bias_column = s[3];
+  }
+  if (c.alibi != 0) r.slope = static_cast<float>(-c.alibi * alibi_slope(h, c.heads()));
   r.scale = static_cast<float>(c.scale);
   r.cap = static_cast<float>(c.cap);
   r.dropout = static_cast<float>(c.dropout.p);
@@ -54,6 +63,26 @@ float* scratch() { return reinterpret_cast<float*>(thread_scratch().data()); }
 bool fits(const ops::AttentionScores& c) {
   const int64_t k = c.head_size(), m = c.value_size();
   if (std::min(k, m) >= 1 && std::max(k, m) <= kMaxHeadSize) return true;
+  recorder().provider = "reference loops";
+  return false;
+}
+
+// Strides of dbias along (b,h,t,j): 0 where it broadcasts.
+std::array<int64_t, 4> bias_strides(const Out& dbias) {
+  std::array<int64_t, 4> strides{};
+  for (int i = 1; i <= dbias.shape.ndim(); ++i)
+    if (dbias.shape[-i] != 1) strides[static_cast<size_t>(4 - i)] = dbias.strides[-i];
+  return strides;
+}
+// Not served backwards: a cap below a bias (the cap's slope is read off from the score), and sums
+// of dbias over heads, queries or keys.
+bool fits_backward(const ops::AttentionBackward& c) {
+  const auto step = bias_strides(c.dbias);
+  const bool sums =
+      c.dbias.defined() && ((step[1] == 0 && c.heads() > 1) || (step[2] == 0 && c.tokens() > 1) ||
+                            (step[3] == 0 && c.keys() > 1));
+  const bool capped = c.cap > 0 && (c.bias.defined() || c.alibi != 0);
+  if (!sums && !capped) return fits(c);
   recorder().provider = "reference loops";
   return false;
 }
@@ -74,33 +103,58 @@ void attention_forward(const ops::AttentionForward& c) {
   });
 }
 
+HeadOut bias_head(const Out& dbias, int64_t b, int64_t h) {
+  if (!dbias.defined()) return {};
+  const auto step = bias_strides(dbias);
+  return {dbias.pointer<float>() + b * step[0] + h * step[1], step[2], step[3], true};
+}
+
+void backward_of_head(const ops::AttentionBackward& c, int64_t b, int64_t h, const HeadOut& dk,
+                      const HeadOut& dv) {
+  const int64_t g = c.group_of(h);
+  const HeadOut dbias = bias_head(c.dbias, b, h);
+  for (int64_t t = 0; t < c.tokens(); t += kAttentionQueries) {
+    const int64_t n = std::min(kAttentionQueries, c.tokens() - t);
+    isa().attention_backward(
+        {rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t), head_in(c.k, b, g),
+         head_in(c.v, b, g), from_row(head_in(c.y, b, h), t), from_row(head_in(c.dy, b, h), t),
+         c.l.pointer<float>() + c.place(b, h, t), from_row(head_out(c.dq, b, h), t), dk, dv,
+         from_row(dbias, t), scratch()});
+  }
+}
+
 void clear(const HeadOut& to, int64_t rows, int64_t size) {
   for (int64_t t = 0; t < rows; ++t) {
     for (int64_t d = 0; d < size; ++d) to.data[t * to.row + d * to.column] = 0;
   }
 }
-
-// One task a key/value head: the query heads that share it add to its gradients one after the
-// other.
-void attention_backward(const ops::AttentionBackward& c) {
-  if (!fits(c)) return c.reference<float>();
+// The query heads that share a key/value head add to its gradients one after the other.
+void backward_of_group(const ops::AttentionBackward& c, int64_t b, int64_t g) {
   const int64_t shared = c.heads() / c.groups();
-  parallel_for(c.batch() * c.groups(), 1, [&](int64_t begin, int64_t end) {
+  const HeadOut dk = head_out(c.dk, b, g), dv = head_out(c.dv, b, g);
+  if (dk.data && !dk.add) clear(dk, c.keys(), c.head_size());
+  if (dv.data && !dv.add) clear(dv, c.keys(), c.value_size());
+  for (int64_t h = g * shared; h < (g + 1) * shared; ++h) backward_of_head(c, b, h, dk, dv);
+}
+
+void clear_bias(const ops::AttentionBackward& c, bool one_bias) {
+  const int64_t tables = one_bias ? 1 : c.batch();
+  parallel_for(tables * c.heads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      clear(bias_head(c.dbias, i / c.heads(), i % c.heads()), c.tokens(), c.keys());
+  });
+}
+
+// One task a key/value head; where batches share a bias, one for all of them, in turn.
+void attention_backward(const ops::AttentionBackward& c) {
+  if (!fits_backward(c)) return c.reference<float>();
+  const bool one_bias = c.dbias.defined() && bias_strides(c.dbias)[0] == 0;
+  if (c.dbias.defined() && !c.dbias.accumulate) clear_bias(c, one_bias);
+  const int64_t turns = one_bias ? c.batch() : 1, tasks = one_bias ? 1 : c.batch();
+  parallel_for(tasks * c.groups(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t g = i % c.groups(), b = i / c.groups();
-      const HeadOut dk = head_out(c.dk, b, g), dv = head_out(c.dv, b, g);
-      if (dk.data && !dk.add) clear(dk, c.keys(), c.head_size());
-      if (dv.data && !dv.add) clear(dv, c.keys(), c.value_size());
-      for (int64_t h = g * shared; h < (g + 1) * shared; ++h) {
-        for (int64_t t = 0; t < c.tokens(); t += kAttentionQueries) {
-          const int64_t n = std::min(kAttentionQueries, c.tokens() - t);
-          isa().attention_backward(
-              {rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t), head_in(c.k, b, g),
-               head_in(c.v, b, g), from_row(head_in(c.y, b, h), t),
-               from_row(head_in(c.dy, b, h), t), c.l.pointer<float>() + c.place(b, h, t),
-               from_row(head_out(c.dq, b, h), t), dk, dv, scratch()});
-        }
-      }
+      for (int64_t turn = 0; turn < turns; ++turn)
+        backward_of_group(c, i / c.groups() + turn, i % c.groups());
     }
   });
 }

@@ -22,6 +22,9 @@ struct AttentionRule {
   int64_t first_end, window;  // window 0: none
   const uint8_t* mask;        // null: none
   int64_t mask_row, mask_column;
+  const float* bias;  // null: none
+  int64_t bias_row, bias_column;
+  float slope;                   // added for each token of distance; 0: none
   float scale, cap;              // cap 0: none
   float dropout;                 // 0: none
   uint64_t seed, stream, place;  // place: number of the draw for (query 0, key 0)
@@ -49,7 +52,7 @@ struct AttentionBackwardArgs {
   AttentionRule rule;
   HeadIn q, k, v, y, dy;
   const float* l;
-  HeadOut dq, dk, dv;
+  HeadOut dq, dk, dv, dbias;  // dbias: element (query, key); always added to
   float* scratch;
 };
 

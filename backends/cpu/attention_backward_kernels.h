@@ -30,6 +30,7 @@ struct BackwardState {
   float *p, *ds, *factors;  // (panels, keys, kPanel)
   float *turned, *dk, *dv;  // (queries, kStride); (keys, width)
   float* buffer;
+  float *bias, *bias_buffer;  // of a panel, where there is a bias or its gradient
 
   explicit BackwardState(const AttentionBackwardArgs& a)
       : head(a.rule.head_size),
@@ -57,6 +58,9 @@ struct BackwardState {
     dk = arena.take(kBackwardKeys * head_columns.width);
     dv = arena.take(kBackwardKeys * value_columns.width);
     buffer = arena.take(round_up(head > value ? head : value, kLanes) * kPanel);
+    bias = a.rule.bias != nullptr ? arena.take(kBackwardKeys * kPanel) : nullptr;
+    bias_buffer =
+        a.dbias.data != nullptr ? arena.take(round_up(kBackwardKeys, kLanes) * kPanel) : nullptr;
   }
   int64_t dq_size() const { return head_tiles.count * head_tiles.rows * kPanel; }
 };
@@ -112,6 +116,17 @@ inline void pack_keys(const AttentionBackwardArgs& a, const BackwardState& s, in
   }
 }
 
+/// Adds a panel's score gradients to dbias and gives them their scale.
+inline void bias_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t t0,
+                           int64_t key0, const Seen& seen, float* ds) {
+  const HeadOut to{a.dbias.data + (key0 + seen.first) * a.dbias.column, a.dbias.row, a.dbias.column,
+                   true};
+  put_panel(ds + seen.first * kPanel, seen.last - seen.first, smaller(kPanel, a.rule.queries - t0),
+            to, t0, s.bias_buffer);
+  for (int64_t i = seen.first * kPanel; i < seen.last * kPanel; i += kLanes)
+    store(ds + i, load(ds + i) * a.rule.scale);
+}
+
 /// One panel's probabilities and score gradients against the block, and its share of dq.
 inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t panel,
                             int64_t key0, const Seen& seen) {
@@ -122,17 +137,19 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
     product(kTileRows, s.head, s.k + n * s.head / kTileRows * kStride, s.q + t0 * s.head, r.scale,
             false, p + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, p);
+  if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, p, s.bias);
   const Limits limits = limits_of(r, t0, key0);
   hide(r, limits, t0, queries, key0, seen.first, seen.full_first, p);
   hide(r, limits, t0, queries, key0, seen.full_last > seen.first ? seen.full_last : seen.first,
        seen.last, p);
-  const bool scores = a.dq.data != nullptr || a.dk.data != nullptr;
+  const bool scores = a.dq.data != nullptr || a.dk.data != nullptr || a.dbias.data != nullptr;
   if (scores)
     for (int64_t n = seen.first; n < seen.last; n += kTileRows)
       product(kTileRows, s.value, s.v + n * s.value / kTileRows * kStride, s.dy + t0 * s.value, 1,
               false, ds + n * kPanel);
   if (r.dropout > 0) dropout_factors(r, t0, queries, key0, seen.first, seen.last, s.factors);
   const float* factors = r.dropout > 0 ? s.factors : nullptr;
+  const float scale = a.dbias.data != nullptr ? 1 : r.scale;  // dbias is ds before the scale
   for (int j = 0; j < kTileVectors; ++j) {
     const F32 l = load(s.l + t0 + j * kLanes), mean = load(s.mean + t0 + j * kLanes);
     const I32 used = iota() + j * kLanes < static_cast<int32_t>(queries);
@@ -143,7 +160,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
       store(p + i, kept);
       if (!scores) continue;
       const F32 g = factors == nullptr ? load(ds + i) : load(ds + i) * load(factors + i);
-      F32 d = prob * (g - mean) * r.scale;
+      F32 d = prob * (g - mean) * scale;
       if (r.cap > 0) {
         const F32 bend =
             select(prob == 0.0f, F32{}, score * (1 / r.cap));  // hidden ones are infinite
@@ -152,6 +169,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
       store(ds + i, d);
     }
   }
+  if (a.dbias.data != nullptr) bias_gradients(a, s, t0, key0, seen, ds);
   if (a.dq.data == nullptr) return;
   float* dq = s.dq + panel * s.dq_size();
   for (int64_t i = 0; i < s.head_tiles.count; ++i)

@@ -19,6 +19,7 @@ struct ForwardState {
   float *queries, *keys, *value_rows;  // packed: all panels, one block, one block
   float *outputs, *tops, *sums;        // of each panel: (values, kPanel), kPanel, kPanel
   float *scores, *factors, *buffer;    // of the block at hand
+  float* bias;                         // the same, where there is one
   int64_t output_size() const { return values.count * values.rows * kPanel; }
 
   explicit ForwardState(const AttentionForwardArgs& a)
@@ -35,6 +36,7 @@ struct ForwardState {
     scores = arena.take(kForwardKeys * kPanel);
     factors = a.rule.dropout > 0 ? arena.take(kForwardKeys * kPanel) : nullptr;
     buffer = arena.take(round_up(a.rule.value_size, kLanes) * kPanel);
+    bias = a.rule.bias != nullptr ? arena.take(kForwardKeys * kPanel) : nullptr;
   }
 };
 
@@ -81,6 +83,7 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
     product(kTileRows, s.head, s.keys + n * s.head / kTileRows * kStride, q, r.scale, false,
             s.scores + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, s.scores);
+  if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, s.scores, s.bias);
   const Limits limits = limits_of(r, t0, key0);
   hide(r, limits, t0, queries, key0, seen.first, seen.full_first, s.scores);
   hide(r, limits, t0, queries, key0, seen.full_last > seen.first ? seen.full_last : seen.first,

@@ -71,6 +71,13 @@ inline void single_query(const AttentionForwardArgs& a, int64_t t) {
     if (r.cap > 0) s = r.cap * tanh(s * (1 / r.cap));
     store(p + n, s);
   });
+  const float position = static_cast<float>(r.first_end - 1 + t - first);
+  for (int64_t n = 0; r.slope != 0 && n < count; n += kLanes) {
+    const F32 ahead = __builtin_convertvector(iota(), F32) + (static_cast<float>(n) - position);
+    store(p + n, fma(broadcast(r.slope), abs(ahead), load(p + n)));
+  }
+  for (int64_t n = 0; r.bias != nullptr && n < count; ++n)
+    p[n] += r.bias[t * r.bias_row + (first + n) * r.bias_column];
   for (int64_t n = 0; r.mask != nullptr && n < count; ++n)
     if (r.mask[t * r.mask_row + (first + n) * r.mask_column] == 0) p[n] = -__builtin_inff();
   for (int64_t n = count; n < round_up(count, kLanes); ++n) p[n] = -__builtin_inff();

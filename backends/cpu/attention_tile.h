@@ -137,6 +137,27 @@ inline void cap_scores(float cap, int64_t first, int64_t last, float* scores) {
     store(p, cap * tanh(load(p) * inverse));
 }
 
+/// Adds ALiBi's share and the bias to the scores of rows first .. last. `turned` holds a block.
+inline void add_bias(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
+                     int64_t first, int64_t last, float* scores, float* turned) {
+  const F32 lanes = __builtin_convertvector(iota(), F32);
+  for (int64_t n = first; r.slope != 0 && n < last; ++n) {
+    for (int j = 0; j < kTileVectors; ++j) {
+      float* row = scores + n * kPanel + j * kLanes;
+      const int64_t ahead = key0 + n - (r.first_end - 1 + t0 + j * kLanes);
+      const F32 distance = abs(static_cast<float>(ahead) - lanes);
+      store(row, fma(broadcast(r.slope), distance, load(row)));
+    }
+  }
+  if (r.bias == nullptr) return;
+  const HeadIn bias{r.bias + (key0 + first) * r.bias_column, r.bias_row, r.bias_column};
+  pack_columns(bias, t0, queries, last - first, turned, kPanel);
+  float* row = scores + first * kPanel;
+  for (int64_t i = 0; i < (last - first) * kPanel; i += kLanes)
+    store(row + i, load(row + i) + load(turned + i));
+}
+inline bool has_bias(const AttentionRule& r) { return r.bias != nullptr || r.slope != 0; }
+
 /// Number i of the draws, as core/random.h's Philox::word.
 inline uint32_t philox_word(uint64_t key, uint64_t stream, uint64_t i) {
   uint32_t c[4] = {static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),

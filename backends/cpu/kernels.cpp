@@ -15,6 +15,7 @@ void register_kernels() {
   register_optimizers();
   register_reductions();
   register_reductions_backward();
+  register_relative();
   register_rope();
   register_softmax();
 }

@@ -18,6 +18,7 @@ void register_norms();
 void register_optimizers();
 void register_reductions();
 void register_reductions_backward();
+void register_relative();
 void register_rope();
 void register_softmax();
 

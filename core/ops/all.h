@@ -29,6 +29,8 @@
 #include "core/ops/matmul.h"
 #include "core/ops/moe_router.h"
 #include "core/ops/reductions.h"
+#include "core/ops/relative_bias.h"
+#include "core/ops/relative_shift.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
 #include "core/ops/selective_scan.h"
@@ -91,6 +93,8 @@ using AllCalls = TypeList<
     ops::Norm::Forward, ops::Norm::Backward,
     ops::Pow::Forward, ops::Pow::Backward,
     ops::Reciprocal::Forward, ops::Reciprocal::Backward,
+    ops::RelativeBias::Forward, ops::RelativeBias::Backward,
+    ops::RelativeShift::Forward, ops::RelativeShift::Backward,
     ops::RMSNorm::Forward, ops::RMSNorm::Backward,
     ops::Rope::Forward, ops::Rope::Backward,
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,

@@ -9,62 +9,87 @@ namespace tally::ops {
 // heads); without a T x S matrix: Rabe & Staats 2021, arXiv:2112.05682, and Dao et al. 2022,
 // arXiv:2205.14135. Lecture claims L69-L74, L91-L97.
 //
-//   score[t,j] = cap(scale q[t].k[j])         for the keys j that t sees, causal, window and mask
+//   score[t,j] = cap(scale q[t].k[j]) + bias[t,j] - alibi slope |position of t - j|
+//                                            for the keys j that t sees, causal, window and mask
 //   p = softmax over j,   y[t] = sum_j p[t,j] v[j]       backward: see backward.h
 //
 //   q, dq (B,T,H,K)   k, dk (B,S,G,K)   v, dv (B,S,G,M)   y, dy (B,T,H,M): any strides
-//   H a multiple of G    mask (u8, 1 = sees) broadcasts to (B,H,T,S), or absent
-//   saved: q, k, v, mask, y, l (B,H,T)
+//   H a multiple of G    mask (u8, 1 = sees) and bias, dbias broadcast to (B,H,T,S), or absent
+//   saved: q, k, v, mask, bias, y, l (B,H,T)
 struct Attention {
   static constexpr const char* name = "attention";
   using Attrs = AttentionOptions;
   using Forward = AttentionForward;
   using Backward = AttentionBackward;
   struct Saved {
-    SavedTensor q, k, v, mask, y, l;
+    SavedTensor q, k, v, mask, bias, y, l;
     Attrs attrs;
   };
 
   static Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                        const Attrs& a, Saved* saved) {
+                        const Tensor& bias, const Attrs& a, Saved* saved) {
     check_inputs(q, k, v, a);
     Tensor y = empty(q.shape().with_last(v.size(3)), q.dtype(), q.device());
     Tensor l = empty({q.size(0), q.size(2), q.size(1)}, acc_dtype(q.dtype()), q.device());
-    run(q.device(), Forward{scores(q, k, v, mask, a), y, l});
-    if (saved) *saved = {q, k, v, mask, y, l, a};
+    run(q.device(), Forward{scores(q, k, v, mask, bias, a), y, l});
+    if (saved) *saved = {q, k, v, mask, bias, y, l, a};
     return y;
   }
-  static std::array<Tensor, 4> backward(const Tensor& dy, Saved&& s, const Into<4>& into = {}) {
-    const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v);
-    backward_to(dy, std::move(s), dq, dk, dv);
-    return {dq, dk, dv, Tensor()};
+  static std::array<Tensor, 5> backward(const Tensor& dy, Saved&& s, const Into<5>& into = {}) {
+    const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v),
+                     dbias = into.at(4, s.bias);
+    backward_to(dy, std::move(s), dq, dk, dv, dbias);
+    return {dq, dk, dv, Tensor(), dbias};
   }
   /// The backward into gradients of the caller's, which may be slices of one fused tensor;
   /// undefined ones are not wanted.
   static void backward_to(const Tensor& dy, Saved&& s, const GradTensor& dq, const GradTensor& dk,
-                          const GradTensor& dv) {
-    if (!dq.wanted() && !dk.wanted() && !dv.wanted()) return;
+                          const GradTensor& dv, const GradTensor& dbias = {}) {
+    if (!dq.wanted() && !dk.wanted() && !dv.wanted() && !dbias.wanted()) return;
     check_upstream(name, dy, s.y);
     check_gradient("dq", s.q, dq);
     check_gradient("dk", s.k, dk);
     check_gradient("dv", s.v, dv);
-    run(dy.device(), Backward{scores(s.q, s.k, s.v, s.mask, s.attrs), dy, s.y, s.l, dq, dk, dv});
+    check_gradient("dbias", s.bias, dbias);
+    run(dy.device(),
+        Backward{scores(s.q, s.k, s.v, s.mask, s.bias, s.attrs), dy, s.y, s.l, dq, dk, dv, dbias});
     s = {};
   }
 
  private:
   static AttentionScores scores(const Tensor& q, const Tensor& k, const Tensor& v,
-                                const Tensor& mask, const Attrs& a) {
+                                const Tensor& mask, const Tensor& bias, const Attrs& a) {
     const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
     const VisibleKeys visible{a.causal, a.window.value_or(0), q.size(1), k.size(1)};
-    return {q, k, v, expanded_mask(mask, q, k), visible, scale, a.soft_cap.value_or(0), a.dropout};
+    return {q,
+            k,
+            v,
+            expanded_mask(mask, q, k),
+            expanded_bias(bias, q, k),
+            visible,
+            scale,
+            a.soft_cap.value_or(0),
+            a.alibi,
+            a.dropout};
   }
   static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Attrs& a);
   static Tensor expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k);
+  static Tensor expanded_bias(const Tensor& bias, const Tensor& q, const Tensor& k);
+  static Shape full_shape(const Tensor& q, const Tensor& k) {
+    return {q.size(0), q.size(2), q.size(1), k.size(1)};
+  }
+  // Whether t is (B,H,T,S) but for axes that are 1 or left out in front.
+  static bool broadcasts(const Tensor& t, const Shape& full) {
+    bool fits = t.ndim() <= 4;
+    for (int i = 1; fits && i <= t.ndim(); ++i) fits = t.size(-i) == 1 || t.size(-i) == full[-i];
+    return fits;
+  }
   static void check_gradient(const char* what, const Tensor& like, const GradTensor& g) {
-    check(!g.wanted() || (g.tensor().shape() == like.shape() && g.tensor().dtype() == like.dtype()),
+    if (!g.wanted()) return;
+    check(like.defined(), "attention: ", what, " is asked for without its input", in_module());
+    check(g.tensor().shape() == like.shape() && g.tensor().dtype() == like.dtype(),
           "attention: ", what, " must have the shape ", like.shape(), " and type ", like.dtype(),
-          " of its input; got ", g.wanted() ? g.tensor().shape() : Shape{}, in_module());
+          " of its input; got ", g.tensor().shape(), in_module());
   }
 };
 
@@ -100,13 +125,20 @@ inline void Attention::check_inputs(const Tensor& q, const Tensor& k, const Tens
 
 inline Tensor Attention::expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k) {
   if (!mask.defined()) return {};
-  const Shape full{q.size(0), q.size(2), q.size(1), k.size(1)};
-  bool fits = mask.dtype() == DType::u8 && mask.ndim() <= 4;
-  for (int i = 1; fits && i <= mask.ndim(); ++i)
-    fits = mask.size(-i) == 1 || mask.size(-i) == full[-i];
-  check(fits, "attention: mask must be u8 (1 = sees) and broadcast to (B,H,T,S) = ", full, "; got ",
+  const Shape full = full_shape(q, k);
+  check(mask.dtype() == DType::u8 && broadcasts(mask, full),
+        "attention: mask must be u8 (1 = sees) and broadcast to (B,H,T,S) = ", full, "; got ",
         mask.shape(), " of ", mask.dtype(), in_module());
   return mask.expand(full);
+}
+
+inline Tensor Attention::expanded_bias(const Tensor& bias, const Tensor& q, const Tensor& k) {
+  if (!bias.defined()) return {};
+  const Shape full = full_shape(q, k);
+  check(bias.dtype() == q.dtype() && broadcasts(bias, full), "attention: bias must be ", q.dtype(),
+        " as q and broadcast to (B,H,T,S) = ", full, "; got ", bias.shape(), " of ", bias.dtype(),
+        in_module());
+  return bias.expand(full);
 }
 
 }  // namespace tally::ops

@@ -7,21 +7,22 @@ namespace tally::ops {
 ///   dv[j] = sum_t p[t,j] dy[t]                              sums over the query heads of the group
 ///   too ds[t,j] = p[t,j] (g[t,j] - dy[t].y[t])                  the softmax: y.dy is the mean of g
 ///   under p dq[t] = scale sum_j ds[t,j] k[j],  dk[j] = scale sum_t ds[t,j] q[t]
-/// A soft cap multiplies ds by its slope 1 - tanh^2; dropout multiplies p in dv, and g, by its
+/// The bias is added behind the cap: its gradient is ds, summed where it broadcasts. A soft cap
+/// multiplies ds by its slope 1 - tanh^2; dropout multiplies p in dv, and g, by its
 /// factor.
 struct AttentionBackward : AttentionScores {
   static constexpr const char* name = "attention.backward";
   static constexpr Kind kind = Kind::contraction;
   static constexpr bool any_strides = true;
   In dy, y, l;
-  Out dq, dk, dv;
+  Out dq, dk, dv, dbias;  // dbias in the bias's own shape
   static constexpr const char* formula =
       "p = exp(s - l), ds = p (dy v^T - sum(dy y)), dq = scale ds k, dk = scale ds^T q, dv = p^T "
-      "dy";
-  static constexpr const char* operands = "q, k, v, mask, dy, y, l, dq, dk, dv";
-  auto views() const { return std::tie(q, k, v, mask, dy, y, l, dq, dk, dv); }
+      "dy, dbias = ds";
+  static constexpr const char* operands = "q, k, v, mask, bias, dy, y, l, dq, dk, dv, dbias";
+  auto views() const { return std::tie(q, k, v, mask, bias, dy, y, l, dq, dk, dv, dbias); }
   DType dtype() const { return q.dtype; }
-  bool wants_scores() const { return dq.defined() || dk.defined(); }
+  bool wants_scores() const { return dq.defined() || dk.defined() || dbias.defined(); }
   double products() const {  // per pair
     const double to_scores = wants_scores() ? 2.0 * value_size() : 0;
     return to_scores + (dv.defined() ? 2.0 * value_size() : 0) +
@@ -34,17 +35,18 @@ struct AttentionBackward : AttentionScores {
   Cost cost() const {
     const double kept = dropout.p > 0 ? 1 : 0;
     double a_pair = score_flops() + 2 + products() + (dv.defined() ? kept : 0);
-    if (wants_scores()) a_pair += kept + 3 + (cap > 0 ? 3 : 0);
+    if (wants_scores()) a_pair += kept + 3 + (cap > 0 ? 3 : 0) + (dbias.defined() ? 1 : 0);
     const double a_row = wants_scores() ? 2.0 * value_size() : 0;
     return flops(pairs() * a_pair + rows() * a_row) + reads_of_scores(wants_scores()) +
            reads_if(pairs() > 0, dy, l) + reads_if(pairs() > 0 && wants_scores(), y) +
-           writes(dq, dk, dv);
+           writes(dq, dk, dv, dbias);
   }
 
   template <class T>
   void reference() const {
     using A = acc_t<T>;
     Sums<T> sums;
+    if (dbias.defined()) sums.dbias.assign(static_cast<size_t>(dbias.numel()), A(0));
     for (int64_t b = 0; b < batch(); ++b) {
       for (int64_t g = 0; g < groups(); ++g) {
         sums.dk.assign(static_cast<size_t>(keys() * head_size()), A(0));
@@ -59,6 +61,18 @@ struct AttentionBackward : AttentionScores {
         put_head<T>(dv, b, g, sums.dv);
       }
     }
+    put_bias<T>(sums.dbias);
+  }
+  /// Distances of a dense dbias along (b,h,t,j): 0 where the bias broadcasts.
+  std::array<int64_t, 4> bias_steps() const {
+    std::array<int64_t, 4> steps{};
+    int64_t next = 1;
+    for (int i = 1; i <= dbias.shape.ndim(); ++i) {
+      const int64_t size = dbias.shape[-i];
+      if (size != 1) steps[static_cast<size_t>(4 - i)] = next;
+      next *= size;
+    }
+    return steps;
   }
 
  private:
@@ -66,6 +80,7 @@ struct AttentionBackward : AttentionScores {
   struct Sums {
     std::vector<int64_t> list;         // keys of the row
     std::vector<acc_t<T>> dq, dk, dv;  // of the row; of the key/value head
+    std::vector<acc_t<T>> dbias;       // of all
   };
   template <class T>
   static void put_head(const Out& to, int64_t b, int64_t g, const std::vector<acc_t<T>>& sums) {
@@ -74,6 +89,18 @@ struct AttentionBackward : AttentionScores {
     for (int64_t j = 0; j < to.shape[1]; ++j) {
       for (int64_t d = 0; d < to.shape[3]; ++d)
         to.put(out(j, d), sums[static_cast<size_t>(j * to.shape[3] + d)]);
+    }
+  }
+  template <class T>
+  void put_bias(const std::vector<acc_t<T>>& sums) const {
+    const Shape &shape = dbias.shape, &strides = dbias.strides;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      int64_t rest = static_cast<int64_t>(i), at = 0;
+      for (int axis = 1; axis <= shape.ndim(); ++axis) {
+        at += rest % shape[-axis] * strides[-axis];
+        rest /= shape[-axis];
+      }
+      dbias.put(dbias.pointer<T>()[at], sums[i]);
     }
   }
   template <class T>
@@ -86,14 +113,17 @@ struct AttentionBackward : AttentionScores {
   template <class T>
   void row(int64_t b, int64_t h, int64_t t, Sums<T>& sums) const {
     using A = acc_t<T>;
-    const int64_t group = group_of(h);
-    const auto query = head<T>(q, b, h), key = head<T>(k, b, group), value = head<T>(v, b, group);
+    const auto query = query_of<T>(b, h, t);
+    const auto value = head<T>(v, b, group_of(h));
+    const auto steps = bias_steps();
     const auto up = head<T>(dy, b, h), out = head<T>(y, b, h);
     sums.dq.assign(static_cast<size_t>(head_size()), A(0));
     const A mean = wants_scores() && !sums.list.empty() ? dot<T>(up, t, out, t) : A(0);
+    const A sum = sums.list.empty() ? A(0) : l.at<A>(place(b, h, t));
+    const A total = sum == A(-INFINITY) ? A(0) : sum;  // a row whose keys the bias hides
     for (const int64_t j : sums.list) {
-      const auto s = score<T>(query, t, key, j);
-      const A p = exp(s.value - l.at<A>(place(b, h, t)));
+      const auto s = score<T>(query, j);
+      const A p = exp(s.value - total);
       const A kept = dropout.p > 0 ? A(dropout.factor(place(b, h, t) * keys() + j)) : A(1);
       if (dv.defined()) {
         const A share = dropout.p > 0 ? p * kept : p;
@@ -104,11 +134,15 @@ struct AttentionBackward : AttentionScores {
       A ds = dot<T>(up, t, value, j);
       if (dropout.p > 0) ds = ds * kept;
       ds = p * (ds - mean);
+      if (dbias.defined())
+        sums.dbias[static_cast<size_t>(b * steps[0] + h * steps[1] + t * steps[2] +
+                                       j * steps[3])] += ds;
       if (cap > 0) ds = ds * (A(1) - s.bend * s.bend);
       ds = ds * A(scale);
       for (int64_t d = 0; d < head_size(); ++d) {
-        if (dq.defined()) sums.dq[static_cast<size_t>(d)] += ds * A(key(j, d));
-        if (dk.defined()) sums.dk[static_cast<size_t>(j * head_size() + d)] += ds * A(query(t, d));
+        if (dq.defined()) sums.dq[static_cast<size_t>(d)] += ds * A(query.key(j, d));
+        if (dk.defined())
+          sums.dk[static_cast<size_t>(j * head_size() + d)] += ds * A(query.row(t, d));
       }
     }
     if (!dq.defined()) return;

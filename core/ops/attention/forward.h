@@ -12,9 +12,9 @@ struct AttentionForward : AttentionScores {
   static constexpr bool any_strides = true;
   Out y, l;
   static constexpr const char* formula =
-      "s = cap(scale q k^T) where seen, y = softmax(s) v, l = log sum exp(s)";
-  static constexpr const char* operands = "q, k, v, mask, y, l";
-  auto views() const { return std::tie(q, k, v, mask, y, l); }
+      "s = cap(scale q k^T) + bias where seen, y = softmax(s) v, l = log sum exp(s)";
+  static constexpr const char* operands = "q, k, v, mask, bias, y, l";
+  auto views() const { return std::tie(q, k, v, mask, bias, y, l); }
   DType dtype() const { return q.dtype; }
   ModelFlops model_flops() const {
     const double a_pair = 2.0 * static_cast<double>(head_size() + value_size());
@@ -44,26 +44,29 @@ struct AttentionForward : AttentionScores {
   void row(int64_t b, int64_t h, int64_t t, const std::vector<int64_t>& list,
            std::vector<acc_t<T>>& p) const {
     using A = acc_t<T>;
-    const auto query = head<T>(q, b, h), key = head<T>(k, b, group_of(h)),
-               value = head<T>(v, b, group_of(h));
+    const auto query = query_of<T>(b, h, t);
+    const auto value = head<T>(v, b, group_of(h));
     const auto out = head<T>(y, b, h);
     A top(-INFINITY), sum(0);  // without the maximum taken out exp overflows at 88 in f32
     p.assign(list.size(), A(0));
     for (size_t n = 0; n < list.size(); ++n) {
-      p[n] = score<T>(query, t, key, list[n]).value;
+      p[n] = score<T>(query, list[n]).value;
       top = larger(top, p[n]);
     }
+    const bool nothing =
+        list.empty() || top == A(-INFINITY);  // a bias may hide keys as a mask does
+    const A shift = nothing ? A(0) : top;
     for (size_t n = 0; n < list.size(); ++n) {
-      p[n] = exp(p[n] - top);
+      p[n] = exp(p[n] - shift);
       sum += p[n];
       if (dropout.p > 0) p[n] = p[n] * A(dropout.factor(place(b, h, t) * keys() + list[n]));
     }
     for (int64_t d = 0; d < value_size(); ++d) {
       A total(0);
       for (size_t n = 0; n < list.size(); ++n) total += p[n] * A(value(list[n], d));
-      y.put(out(t, d), list.empty() ? total : total / sum);
+      y.put(out(t, d), nothing ? A(0) : total / sum);
     }
-    l.at<A>(place(b, h, t)) = list.empty() ? top : top + log(sum);
+    l.at<A>(place(b, h, t)) = nothing ? A(-INFINITY) : top + log(sum);
   }
 };
 

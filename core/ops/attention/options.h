@@ -30,6 +30,9 @@ struct AttentionOptions {
   std::optional<double> soft_cap;
   /// Factor of q.k; 1 / sqrt(K) where not given.
   std::optional<double> scale;
+  /// Times ALiBi's slope of a head, taken off a score for each token of distance, after the cap;
+  /// 0: no ALiBi, 1: as published (Press et al. 2021, arXiv:2108.12409).
+  double alibi = 0;
   AttentionDropout dropout;
 };
 
@@ -43,6 +46,9 @@ inline void check_options(const AttentionOptions& o) {
   check(std::isfinite(cap) && cap > 0, "attention: soft_cap must be a finite number above 0; got ",
         cap, in_module(), "; leave it out for none");
   check(std::isfinite(scale), "attention: scale must be finite; got ", scale, in_module());
+  check(std::isfinite(o.alibi) && o.alibi >= 0,
+        "attention: alibi must be a finite number, 0 for none, 1 as published; got ", o.alibi,
+        in_module());
   check(p >= 0 && p <= 1, "attention: dropout must be a probability in 0..1; got ", p, in_module());
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+#include "autograd/proof/sample.h"
+#include "core/ops/relative_bias.h"
+#include "core/ops/relative_shift.h"
+
+namespace tally::samples {
+
+inline std::vector<Sample> relative_bias() {
+  using O = ops::RelativeBias;
+  return {
+      sample<O>("one side, as many queries as keys", {6, 6, false, 12}, {normal({8, 3}, 1)}),
+      sample<O>("both sides, more keys than queries", {3, 9, true, 12}, {normal({8, 2}, 2)}),
+      sample<O>("one query behind a cache", {1, 40, false, 16}, {normal({4, 2}, 3)}),
+      sample<O>("both sides, more queries than keys", {7, 2, true, 3}, {normal({4, 1}, 4)}),
+      sample<O>("the fewest buckets", {4, 4, false, 2}, {normal({2, 1}, 5)}),
+      sample<O>("no queries", {0, 5, false, 128}, {normal({32, 2}, 6)}),
+      sample<O>("no keys", {3, 0, true, 128}, {normal({32, 2}, 7)}),
+      sample<O>("no heads", {3, 3, false, 128}, {normal({32, 0}, 8)}),
+      sample<O>("beyond the largest distance", {2, 200, false, 128}, {normal({32, 1}, 9)}),
+  };
+}
+
+inline std::vector<Sample> relative_shift() {
+  using O = ops::RelativeShift;
+  return {
+      sample<O>("as many queries as keys", {4}, {normal({2, 3, 4, 4}, 1)}),
+      sample<O>("behind a cache, more distances than keys", {5}, {normal({2, 3, 7}, 2)}),
+      sample<O>("one query", {6}, {normal({1, 6}, 3)}),
+      sample<O>("one of one", {1}, {normal({1, 1, 1}, 4)}),
+      sample<O>("no queries", {3}, {normal({2, 0, 4}, 5)}),
+      sample<O>("nothing in front", {3}, {normal({0, 2, 4}, 6)}),
+      sample<O>("no keys", {0}, {normal({2, 0, 3}, 7)}),
+      sample<O>("wide", {67}, {normal({3, 70}, 8)}),
+  };
+}
+
+}  // namespace tally::samples
