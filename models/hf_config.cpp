@@ -1,12 +1,12 @@
 #include "models/hf_config.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "data/file.h"
 #include "models/fields_json.h"
+#include "models/hf_rope.h"
 
 namespace tally {
 namespace {
@@ -172,29 +172,6 @@ Activation read_activation(const Json& value, const std::string& where) {
        did_you_mean(value.get<std::string>(), known));
 }
 
-/// rope_scaling or rope_parameters: the base that it gives, if any. Every kind of scaling is
-/// refused by name: read as unscaled, the model would run and be wrong.
-std::optional<double> read_rope(const Json& rope, const std::string& where) {
-  check(rope.is_object(), where, " must be an object; it is ", shown(rope));
-  for (const char* key : {"rope_type", "type"}) {
-    check(!rope.contains(key) || rope[key] == "default", where, ": ", key, " = ",
-          rope.value(key, Json()).dump(), " is not supported; only \"default\" is");
-  }
-  std::optional<double> base;
-  for (const auto& [key, value] : rope.items()) {
-    if (key == "rope_type" || key == "type") continue;
-    if (key == "rope_theta") {
-      check(value.is_number(), where, ": rope_theta must be a number; it is ", shown(value));
-      base = value.get<double>();
-    } else {
-      const bool whole = key == "partial_rotary_factor" && value == 1.0;
-      check(whole || is_off(value), where, ": ", Json(key).dump(), " = ", shown(value),
-            " is not supported");
-    }
-  }
-  return base;
-}
-
 /// Fills one ModelConfig from one document and remembers what it has read.
 class Reader {
  public:
@@ -253,7 +230,7 @@ class Reader {
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       const Json* rope = find(key);
       if (!rope) continue;
-      const auto base = read_rope(*rope, origin_ + ": " + key);
+      const auto base = read_hf_rope(*rope, origin_ + ": " + key, config_);
       check(!base || !at_top || *base == config_.rope_base, origin_, ": rope_theta is ",
             config_.rope_base, " and in ", key, " ", base.value_or(0), "; which one holds?");
       if (base) config_.rope_base = *base;

@@ -16,10 +16,11 @@ struct HfModel {
 };
 
 /// Reads config.json of model_type gpt2 or llama, in the spelling of any release: nulls, the rotary
-/// base at the top or inside rope_parameters. Whatever would change the computation and does not
-/// exist here (another model_type, rotary scaling, an activation, an unknown entry) is refused by
-/// name in an Error that begins with `origin`. Dropout entries are left out: they are a choice of
-/// training, and published weights are used without.
+/// base at the top or inside rope_parameters, scaled rotary positions (models/hf_rope.h). Whatever
+/// would change the computation and does not exist here (another model_type, another kind of
+/// scaling, an activation, an unknown entry) is refused by name in an Error that begins with
+/// `origin`. Dropout entries are left out: they are a choice of training, and published weights are
+/// used without.
 HfModel hf_config_from_json(std::string_view text, const std::string& origin);
 
 /// hf_config_from_json of a file.

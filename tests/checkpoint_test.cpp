@@ -202,7 +202,11 @@ TEST_CASE("hf_config: the rotary base is found in every spelling", "[config][F25
 TEST_CASE("hf_config: what would change the computation is refused by name",
           "[config][error][F12][F25][F27]") {
   CHECK(hf_error("") == "accepted");
-  CHECK_THAT(hf_error(R"(,"rope_scaling":{"type":"linear","factor":2.0})"), Contains("linear"));
+  CHECK_THAT(hf_error(R"(,"rope_scaling":{"type":"linaer","factor":2.0})"),
+             Contains("did you mean \"linear\"?"));
+  CHECK_THAT(hf_error(R"(,"rope_scaling":{"type":"linear"})"), Contains("factor is missing"));
+  CHECK_THAT(hf_error(R"(,"rope_scaling":{"type":"linear","factor":2.0,"beta_fast":32})"),
+             Contains("\"beta_fast\"") && Contains("not supported for the type linear"));
   CHECK_THAT(hf_error(R"(,"rope_scaling":{"rope_type":"llama3","factor":8.0})"),
              Contains("rope_scaling") && Contains("llama3"));
   CHECK_THAT(hf_error(R"(,"rope_parameters":{"rope_type":"yarn"})"), Contains("yarn"));
@@ -227,6 +231,46 @@ TEST_CASE("hf_config: what would change the computation is refused by name",
   CHECK_THAT(message([] { hf_config_from_json(R"({"model_type":"gpt2"})", "config.json"); }),
              Contains("config.json: n_layer is missing"));
   CHECK_THAT(message([] { hf_config_from_json("{}", "config.json"); }), Contains("model_type"));
+}
+
+TEST_CASE("hf_config: scaled rotary positions are read with all that they need", "[config][F25]") {
+  const auto read = [](const std::string& rope) {
+    const std::string text =
+        R"({"model_type":"llama","vocab_size":16,"hidden_size":32,"intermediate_size":16,
+        "num_hidden_layers":1,"num_attention_heads":4,"max_position_embeddings":64,)" +
+        rope + "}";
+    return hf_config_from_json(text, "config.json").config;
+  };
+  const ModelConfig llama3 = read(
+      R"("rope_parameters":{"rope_type":"llama3","rope_theta":5e5,"factor":8.0,
+      "low_freq_factor":1.5,"high_freq_factor":3.0,"original_max_position_embeddings":16})");
+  CHECK(llama3.rope_scaling == RopeScale::llama3);
+  CHECK(llama3.rope_base == 5e5);
+  CHECK(llama3.rope_factor == 8);
+  CHECK(llama3.rope_low_frequency == 1.5);
+  CHECK(llama3.rope_high_frequency == 3);
+  CHECK(llama3.rope_original_context == 16);
+  CHECK(llama3.context == 64);
+  const ModelConfig linear =
+      read(R"("rope_theta":1e4,"rope_scaling":{"type":"linear","factor":2.5})");
+  CHECK(linear.rope_scaling == RopeScale::linear);
+  CHECK(linear.rope_factor == 2.5);
+  const ModelConfig dynamic = read(R"("rope_scaling":{"type":"dynamic","factor":3.0})");
+  CHECK(dynamic.rope_scaling == RopeScale::dynamic_ntk);
+  CHECK(dynamic.rope_original_context == 64);
+  CHECK(dynamic.context == 192);
+  const ModelConfig yarn = read(
+      R"("rope_parameters":{"rope_type":"yarn","factor":4.0,"beta_fast":16,"truncate":false})");
+  CHECK(yarn.rope_scaling == RopeScale::yarn);
+  CHECK(yarn.rope_original_context == 64);
+  CHECK(yarn.rope_beta_fast == 16);
+  CHECK_FALSE(yarn.rope_truncate);
+  const ModelConfig longrope = read(
+      R"("rope_parameters":{"rope_type":"longrope","original_max_position_embeddings":16,
+      "short_factor":[1,1,1,1],"long_factor":[1,2,3,4]})");
+  CHECK(longrope.rope_scaling == RopeScale::longrope);
+  CHECK(longrope.rope_factor == 4);
+  CHECK(longrope.rope_long_factors == std::vector<double>{1, 2, 3, 4});
 }
 
 TEST_CASE("hf_config: every name of GELU means its own form", "[config][F12]") {

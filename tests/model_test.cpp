@@ -44,9 +44,9 @@ Tensor random_ids(int64_t b, int64_t t, int64_t vocab, uint64_t stream, Device d
 
 }  // namespace
 
-TEST_CASE("model: recorded gpt2 and llama1 come out: logits, loss, gradients, greedy text",
-          "[model]") {
-  for (const char* name : {"gpt2", "llama1"}) {
+TEST_CASE("model: recorded models come out: logits, loss, gradients, greedy text", "[model][L52]") {
+  // The last three: llama3 frequencies, dynamic NTK beyond its context, YaRN.
+  for (const char* name : {"gpt2", "llama1", "llama3_1", "deepseek_llm_dynamic", "falcon3"}) {
     const std::string folder = std::string(TALLY_TEST_DATA) + "/models/" + name;
     for (Device device : {kReference, kCPU}) {
       for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
