@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <numbers>
 
 #include "cli/common.h"
 #include "models/config_json.h"
+#include "models/config_positions.h"
 #include "models/parameters.h"
 #include "models/zoo.h"
 
@@ -34,6 +36,25 @@ Json preset_json(const Preset& p) {
             {"norms", n.norms},
             {"head", n.head}}},
           {"config", parse_json(to_json_text(c), p.name)}};
+}
+
+/// 2 pi / frequency of each rotary pair, in tokens; infinite for one that stands still.
+std::vector<double> rotary_periods(const ModelConfig& c) {
+  std::vector<double> periods;
+  if (c.position != Position::rope) return periods;
+  const nn::PositionOptions o = position_options(c);
+  for (const double f : rope_turns(rotary_dim(c), c.rope_base, o.scaling, c.context).frequencies)
+    periods.push_back(2 * std::numbers::pi / f);
+  return periods;
+}
+
+void print_periods(const ModelConfig& c) {
+  const std::vector<double> periods = rotary_periods(c);
+  if (periods.empty()) return;
+  std::printf("\nperiods of the %zu rotary pairs, in tokens:", periods.size());
+  for (size_t i = 0; i < periods.size(); ++i)
+    std::printf("%s%.4g", i % 12 == 0 ? "\n  " : " ", periods[i]);
+  std::printf("\n");
 }
 
 int print_list(bool json) {
@@ -73,6 +94,7 @@ void print_one(const Preset& p) {
       {"total", n.total()}};
   for (const auto& [name, count] : parts) rows.push_back({name, to_text(count)});
   std::fputs(table_text(rows).c_str(), stdout);
+  print_periods(c.model);
 }
 
 }  // namespace
