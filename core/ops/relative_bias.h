@@ -115,10 +115,10 @@ struct RelativeBias {
     check(a.queries >= 0 && a.keys >= 0,
           "relative_bias: tokens must not be negative; got T = ", a.queries, ", S = ", a.keys,
           in_module());
-    const int64_t least = a.two_sided ? 4 : 2, exact = w.size(0) / least;
-    check(exact >= 1 && a.max_distance > exact, "relative_bias: w must hold at least ", least,
-          " buckets, and max_distance be above the ", exact, " exact ones; got w ", w.shape(),
-          ", max_distance ", a.max_distance, in_module());
+    const int64_t exact = w.size(0) / (a.two_sided ? 4 : 2);  // distances with a bucket each
+    check(exact >= 1 && a.max_distance > exact, "relative_bias: needs at least ",
+          a.two_sided ? 4 : 2, " buckets and a largest distance above the ", exact,
+          " exact ones; got ", w.size(0), " and ", a.max_distance, in_module());
     Tensor y = empty({w.size(1), a.queries, a.keys}, w.dtype(), w.device());
     run(w.device(), Forward{{a}, w, y});
     if (saved) *saved = {a, w.shape(), y};
