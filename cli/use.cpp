@@ -8,6 +8,7 @@
 
 #include "cli/common.h"
 #include "cli/loaded_model.h"
+#include "cli/run_inputs.h"
 #include "core/ops/clip.h"
 #include "data/text_data.h"
 #include "models/generate.h"
@@ -16,43 +17,22 @@
 namespace tally::cli {
 namespace {
 
-/// What the run says it was trained on: the files, and the hash of their training split ("": not
-/// said).
-struct TrainedOn {
-  std::vector<std::string> files;
-  std::string hash;
-};
-TrainedOn trained_on(const std::string& folder) {
-  const std::string path = folder + "/env.json";
-  const Json env = read_json(path);
-  check(env.is_object() && env.contains("data") && env["data"].is_array(), path,
-        ": does not say what the run was trained on; give --data FILE");
-  TrainedOn t;
-  for (const Json& file : env["data"]) {
-    check(file.is_string(), path, ": data must be a list of file names; give --data FILE");
-    t.files.push_back(file.get<std::string>());
-  }
-  if (env.contains("data_hash") && env["data_hash"].is_string())
-    t.hash = env["data_hash"].get<std::string>();
-  return t;
-}
-
 /// The tokens to evaluate on: the given files whole, or the run's own held-out split.
 TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
                             const Tokenizer& tokenizer) {
   tally::DataOptions options;
-  TrainedOn trained;
+  RunInputs trained;
   std::vector<std::string> files = o.data;
   if (files.empty()) {
-    trained = trained_on(loaded.folder);
-    files = trained.files;
+    trained = read_run_inputs(loaded.folder);
+    files = trained.files("give --data FILE");
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
   TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
                                          : tokenize_files(files, tokenizer, options.text);
   if (!o.data.empty()) return splits.train;
-  if (!o.quiet && !trained.hash.empty() && trained.hash != splits.train.content_hash()) {
+  if (!o.quiet && !trained.data_hash.empty() && trained.data_hash != splits.train.content_hash()) {
     std::fprintf(stderr,
                  "note: %s changed since this run was trained: what is held out now may have been "
                  "trained on then\n",

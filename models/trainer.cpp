@@ -1,10 +1,9 @@
 #include "models/trainer.h"
-#include "core/ops/clip.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/ops/clip.h"
 #include "models/bad_values.h"
 #include "models/build.h"
 #include "models/recompute.h"
@@ -186,14 +185,7 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   RunDirectory::load(folder + "/model.safetensors", named_model());
   RunDirectory::load(folder + "/optimizer.safetensors", step_->optimizer().state());
   step_->optimizer().set_steps(state.step);
-  const auto position = state.facts.find("dropout_position");
-  check(position != state.facts.end(), folder, "/state.json: dropout_position is missing");
-  uint64_t number = 0;
-  const char* end = position->second.data() + position->second.size();
-  const auto read = std::from_chars(position->second.data(), end, number);
-  check(read.ec == std::errc() && read.ptr == end, folder,
-        "/state.json: dropout_position must be a whole number; got '", position->second, "'");
-  dropout_.set_position(number);
+  dropout_.set_position(state.dropout_position(folder));
 }
 
 }  // namespace tally
