@@ -17,11 +17,12 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
 /// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
 ///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
 /// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
-/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S). A row that sees nothing gives
-/// 0.
+/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S); of `documents` (B,S) i64 a token
+/// sees its own alone; `sink` (H) is one more score in the softmax, without a value. A row that sees
+/// nothing gives 0.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionOptions& options = {}, const Tensor& mask = {},
-                 const Tensor& bias = {});
+                 const Tensor& bias = {}, const Tensor& documents = {}, const Tensor& sink = {});
 /// Depthwise causal convolution: y[t] = sum_j weight[j] x[t - (K - 1) + j] (+ bias) of each channel.
 ///   x, y (B, T, C)   weight (C, K)   bias (C) or undefined
 Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {});

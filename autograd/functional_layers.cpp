@@ -42,8 +42,9 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
   return apply<ops::Activation>({function, parameter}, x);
 }
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                 const ops::AttentionOptions& options, const Tensor& mask, const Tensor& bias) {
-  return apply<ops::Attention>(options, q, k, v, mask, bias);
+                 const ops::AttentionOptions& options, const Tensor& mask, const Tensor& bias,
+                 const Tensor& documents, const Tensor& sink) {
+  return apply<ops::Attention>(options, q, k, v, mask, bias, documents, sink);
 }
 Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   return apply<ops::CausalConv1d>({}, x, weight, bias);
