@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 
 #include "cli/common.h"
 #include "cli/loaded_model.h"
@@ -63,6 +65,23 @@ double weight_bytes(nn::Decoder& model) {
   return n;
 }
 
+/// A line with rate and time left, for evaluations that take a while.
+class EvaluationProgress {
+ public:
+  explicit EvaluationProgress(bool quiet) : line_(std::make_shared<ProgressLine>(quiet)) {}
+  void operator()(int64_t done, int64_t all) const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    if (passed.count() < 1) return;
+    const double rate = static_cast<double>(done) / passed.count();
+    line_->show(fmt::format("eval {}/{} tokens  {} tokens/s  ETA {}", done, all, short_number(rate),
+                            duration_text(static_cast<double>(all - done) / rate)));
+  }
+
+ private:
+  std::shared_ptr<ProgressLine> line_;  // copies of this share one line
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 int eval(const EvalOptions& o) {
@@ -71,7 +90,8 @@ int eval(const EvalOptions& o) {
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
-  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context);
+  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context, 0,
+                                EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},
@@ -80,8 +100,9 @@ int eval(const EvalOptions& o) {
                 {"tokens", e.tokens},
                 {"bytes", e.bytes}});
   } else {
-    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld tokens\n", e.loss,
-                e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens));
+    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld %stokens\n",
+                e.loss, e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens),
+                o.data.empty() ? "held-out " : "");
   }
   return 0;
 }

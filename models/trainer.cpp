@@ -121,7 +121,8 @@ StepResult Trainer::step() {
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
                     std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
-                    int64_t batches) {
+                    int64_t batches,
+                    const std::function<void(int64_t done, int64_t all)>& progress) {
   const Dataset windows(tokens, context);
   int64_t last = windows.windows();
   if (batches > 0) last = std::min(last, batches * batch);
@@ -138,6 +139,7 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
     nats += loss.item() * static_cast<double>(rows * context);
     e.tokens += rows * context;
     e.bytes += source_bytes(targets, byte_lengths);
+    if (progress) progress(e.tokens, last * context);
   }
   e.loss = nats / static_cast<double>(e.tokens);
   e.bits_per_byte = e.bytes > 0 ? bits_per_byte(nats, e.bytes) : 0;

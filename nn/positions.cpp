@@ -51,7 +51,8 @@ PositionScheme::Pass PositionScheme::pass(int64_t first, int64_t count) const {
   Pass p;
   if (options_.kind == PositionKind::t5_bias) {
     const ModuleScope scope("position");
-    p.global.bias = relative_bias(weight, count, first + count, false, options_.max_distance);
+    p.global.bias =
+        relative_bias(weight, count, first + count, options_.two_sided, options_.max_distance);
   }
   if (options_.kind == PositionKind::xl_relative)
     p.global.distances = sinusoids_.narrow(0, 0, first + count);

@@ -36,6 +36,7 @@ struct PositionOptions {
   RopeScaling scaling;
   RopeArithmetic arithmetic = RopeArithmetic::float64;
   int64_t buckets = 32, max_distance = 128;  // t5_bias
+  bool two_sided = false;  // t5_bias: keys ahead have buckets of their own (encoders)
 
   LayerPositions of_layer(int64_t i) const {
     return layers.empty() ? LayerPositions::global : layers[static_cast<size_t>(i) % layers.size()];

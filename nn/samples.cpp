@@ -109,6 +109,7 @@ void add_attention(std::vector<Sample>& all) {
 std::vector<Sample> layer_samples() {
   std::vector<Sample> all;
   add_attention(all);
+  add_cross_attention(all);
   add_feed_forward(all);
   return all;
 }

@@ -7,4 +7,7 @@ namespace tally::nn {
 /// of plain ops on the tape that the layer must equal.
 std::vector<Sample> layer_samples();
 
+// Those of one layer, each in a file of its own.
+void add_cross_attention(std::vector<Sample>& all);
+
 }  // namespace tally::nn

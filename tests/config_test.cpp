@@ -281,7 +281,8 @@ TEST_CASE("target: a file, a run directory and a Hugging Face directory are foun
   CHECK(resolve_target(folder).config == config);
   CHECK(resolve_target(folder).kind == TargetKind::run);
   CHECK(resolve_target(folder + "/config.json").kind == TargetKind::file);
-  CHECK_THAT(message([&] { resolve_target(folder + "/none"); }), Contains("there is no preset"));
+  CHECK_THAT(message([&] { resolve_target(folder + "/none"); }),
+             Contains("there is no file or folder of that name"));
   fs::remove(folder + "/config.json");
   CHECK_THAT(message([&] { resolve_target(folder); }), Contains("has no config.json"));
   fs::remove_all(folder);

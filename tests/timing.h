@@ -14,7 +14,7 @@ namespace tally::test {
 /// `rounds`: more rounds only bring the fastest calls nearer to the truth.
 template <class Work, class Other>
 double time_quotient(size_t parts, const Work& work, const Other& other, double limit,
-                     int rounds = 60) {
+                     int rounds = 240) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> mine(parts, INFINITY), others(parts, INFINITY);
   const auto round = [&](const auto& act, std::vector<double>& fastest) {

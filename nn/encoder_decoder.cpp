@@ -1,0 +1,81 @@
+#include "nn/encoder_decoder.h"
+
+#include "autograd/functional.h"
+
+namespace tally::nn {
+
+EncoderDecoder::EncoderDecoder(const Options& o, DType dtype, Device device)
+    : embedding(o.vocab, o.encoder.attention.d_model, dtype, device),
+      encoder(o.encoder, dtype, device),
+      decoder(o.decoder, dtype, device),
+      options_(o) {
+  const int64_t d = o.encoder.attention.d_model;
+  check(!o.encoder.attention.causal && o.decoder.attention.causal,
+        "encoder_decoder: attention of the decoder must be causal, that of the encoder must not");
+  check(o.decoder.attention.d_model == d && o.decoder.d_memory == d,
+        "encoder_decoder: one table serves both sides, so decoder.attention.d_model and "
+        "decoder.d_memory must be the encoder's width ",
+        d, "; got ", o.decoder.attention.d_model, " and ", o.decoder.d_memory);
+  if (!o.tied_head) head_weight = empty({o.vocab, d}, dtype, device);
+  if (o.head_bias) head_bias = empty({o.vocab}, dtype, device);
+}
+
+Tensor EncoderDecoder::embed(const Tensor& ids) {
+  check(ids.defined() && ids.ndim() == 2, "encoder_decoder: ids must be (B, T); got ",
+        ids.defined() ? ids.shape() : Shape{});
+  const ModuleScope scope("embedding");
+  return tally::embedding(ids, embedding.weight, options_.embedding_scale, options_.padding_id);
+}
+
+EncoderDecoder::Memory EncoderDecoder::encode(const Tensor& source, const Tensor& mask,
+                                              Generator* dropout) {
+  const Tensor x = embed(source);
+  const ModuleScope scope("encoder");
+  return {encoder.forward(x, mask, {}, dropout), mask};
+}
+
+Tensor EncoderDecoder::outgoing(const Tensor& y) const {
+  return options_.output_scale == 1 ? y : scale(y, options_.output_scale);
+}
+
+// What the head turns into logits. Scaled here: D numbers a token instead of V.
+Tensor EncoderDecoder::decode(const Memory& memory, const Tensor& ids, Generator* dropout) {
+  const Tensor x = embed(ids);
+  const ModuleScope scope("decoder");
+  return outgoing(decoder.forward(x, {}, memory, dropout));
+}
+
+Tensor EncoderDecoder::logits(const Memory& memory, const Tensor& ids, Generator* dropout) {
+  const Tensor y = decode(memory, ids, dropout);
+  const ModuleScope scope("head");
+  return linear(y, head(), head_bias);
+}
+
+Tensor EncoderDecoder::loss(const Memory& memory, const Tensor& ids, const Tensor& targets,
+                            Generator* dropout) {
+  const Tensor y = decode(memory, ids, dropout);
+  const ModuleScope scope("head");
+  return head_bias.defined() ? cross_entropy(linear(y, head(), head_bias), targets)
+                             : linear_cross_entropy(y, head(), targets);
+}
+
+StackCache EncoderDecoder::make_cache(const Memory& memory, int64_t capacity) const {
+  return decoder.make_cache(memory, memory.values.size(0), capacity);
+}
+
+Tensor EncoderDecoder::next_logits(const Tensor& ids, StackCache& cache) {
+  const PauseTape values_only;
+  const Tensor y = decoder.forward_cached(embed(ids), cache);
+  const Tensor last = contiguous(y.narrow(1, ids.size(1) - 1, 1)).reshape({y.size(0), y.size(2)});
+  return linear(outgoing(last), head(), head_bias);
+}
+
+void EncoderDecoder::visit(Visitor& v) {
+  v.child("embedding", embedding);
+  v.child("encoder", encoder);
+  v.child("decoder", decoder);
+  v.parameter("head.weight", head_weight);
+  v.parameter("head.bias", head_bias);
+}
+
+}  // namespace tally::nn
