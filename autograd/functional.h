@@ -17,11 +17,12 @@ Tensor activation(const Tensor& x, ops::ActivationKind function, double paramete
 /// Attention of queries over keys: softmax(scale q.k) v, causal unless said otherwise.
 ///   q (B,T,H,K)   k (B,S,G,K)   v (B,S,G,M)   any strides   returns (B,T,H,M)
 /// H is a multiple of G; causal needs S >= T, the last T keys being the tokens of q. `mask` (u8,
-/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S). A row that sees nothing gives
-/// 0.
+/// 1 = sees) and `bias`, added to the scores, broadcast to (B,H,T,S); of `documents` (B,S) i64 a token
+/// sees its own alone; `sink` (H) is one more score in the softmax, without a value. A row that sees
+/// nothing gives 0.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionOptions& options = {}, const Tensor& mask = {},
-                 const Tensor& bias = {});
+                 const Tensor& bias = {}, const Tensor& documents = {}, const Tensor& sink = {});
 /// Depthwise causal convolution: y[t] = sum_j weight[j] x[t - (K - 1) + j] (+ bias) of each channel.
 ///   x, y (B, T, C)   weight (C, K)   bias (C) or undefined
 Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -62,8 +63,9 @@ std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const T
                                        const Tensor& g, const Tensor& beta,
                                        const Tensor& state = {}, double scale = 0);
 /// Gated linear unit: act(a) b.   a (gate), b (up) (..., F), or a (..., 2F) = [gate | up] and no b
-/// y (..., F)
-Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1);
+/// y (..., F)   `limit` > 0: act(min(a, limit)) (b held within +-limit + offset)
+Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1,
+            double limit = 0, double offset = 0);
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
 ///   x (..., D)   weight, bias (D) or undefined   `unit_offset`: times 1 + weight
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
@@ -97,6 +99,11 @@ Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool tw
 /// Transformer-XL's step from distances to keys: y[t,j] = x[t, S - T + t - j], 0 for keys ahead.
 ///   x (..., T, R)   y (..., T, S), S = keys   T <= S <= R
 Tensor relative_shift(const Tensor& x, int64_t keys);
+/// residual + scale gain x, and in training whole sequences of x left out with probability p, the
+/// others divided by 1 - p. Takes a stream of `generator` if p > 0; null: evaluation, as with p = 0.
+///   residual, x (..., D)   gain () or (D) or undefined: 1
+Tensor residual_add(const Tensor& residual, const Tensor& x, const Tensor& gain = {},
+                    double scale = 1, double p = 0, Generator* generator = nullptr);
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 ///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
 ///   `round_before_weight`: LLaMA's rounding in bf16

@@ -45,7 +45,7 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
                                const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
                                const Tensor& table, const Tensor& bias, const Attrs& a, Saved* s) {
   Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, a.attention,
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, {}, a.attention,
                                            s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
@@ -151,7 +151,7 @@ Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
                                              v.bias, positions.table, a, nullptr);
   cache.append(heads.k, heads.v);
   const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {},
-                                           positions.bias, a.attention, nullptr);
+                                           positions.bias, {}, {}, a.attention, nullptr);
   return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight,
                               out.bias, {}, nullptr);
 }

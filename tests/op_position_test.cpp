@@ -166,7 +166,7 @@ TEST_CASE_METHOD(Setup, "attention: says what is wrong with a bias", "[op][error
   o.alibi = -1;
   CHECK_THROWS_WITH(attention(q, q, q, o), Contains("alibi must be a finite number"));
   ops::Attention::Saved saved;
-  const Tensor y = ops::Attention::forward(q, q, q, {}, {}, {}, &saved);
+  const Tensor y = ops::Attention::forward(q, q, q, {}, {}, {}, {}, {}, &saved);
   CHECK_THROWS_WITH(
       ops::Attention::backward_to(y, std::move(saved), {}, {}, {}, {random({2, 3, 3}, 1), false}),
       Contains("dbias is asked for without its input"));

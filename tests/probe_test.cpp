@@ -130,7 +130,7 @@ TEST_CASE("probes: attention with equal keys has the entropy of a uniform row, a
       }
       AttentionMeasure m;
     } catcher;
-    ops::Attention::forward(q, k, q, {}, {}, {}, nullptr);
+    ops::Attention::forward(q, k, q, {}, {}, {}, {}, {}, nullptr);
     return catcher.m;
   };
   const AttentionMeasure uniform = measure(0, false);

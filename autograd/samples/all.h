@@ -3,6 +3,7 @@
 #include "autograd/samples/activation.h"
 #include "autograd/samples/adamw_update.h"
 #include "autograd/samples/attention.h"
+#include "autograd/samples/attention_keys.h"
 #include "autograd/samples/cast.h"
 #include "autograd/samples/clip.h"
 #include "autograd/samples/concat.h"
@@ -24,6 +25,7 @@
 #include "autograd/samples/moe_router.h"
 #include "autograd/samples/reductions.h"
 #include "autograd/samples/relative.h"
+#include "autograd/samples/residual_add.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
 #include "autograd/samples/soft_cap.h"
@@ -38,6 +40,7 @@ inline std::vector<std::vector<Sample>> all() {
       activation(),
       adamw_update(),
       attention(),
+      attention_keys(),
       cast(),
       causal_conv1d(),
       clip(),
@@ -67,6 +70,7 @@ inline std::vector<std::vector<Sample>> all() {
       reductions(),
       relative_bias(),
       relative_shift(),
+      residual_add(),
       rms_norm(),
       rope(),
       selective_scan(),

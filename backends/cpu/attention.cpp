@@ -28,18 +28,21 @@ Head from_row(Head head, int64_t t) {
 // The rule for queries [t, t + n) of head h.
 AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64_t t, int64_t n) {
   AttentionRule r{};
+  r.visible = c.visible;
+  r.first = t;
   r.queries = n;
   r.keys = c.keys();
   r.head_size = c.head_size();
   r.value_size = c.value_size();
-  r.causal = c.visible.causal;
-  r.first_end = c.keys() - c.tokens() + t + 1;
-  r.window = c.visible.window;
   if (c.mask.defined()) {
     const Shape& s = c.mask.strides;
     r.mask = c.mask.pointer<const uint8_t>() + b * s[0] + h * s[1] + t * s[2];
     r.mask_row = s[2];
     r.mask_column = s[3];
+  }
+  if (c.documents.defined()) {
+    r.documents = c.documents.pointer<const int64_t>() + b * c.documents.strides[0];
+    r.document_step = c.documents.strides[1];
   }
   if (c.bias.defined()) {
     const Shape& s = c.bias.strides;
@@ -48,6 +51,7 @@ AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64
     r.bias_column = s[3];
   }
   if (c.alibi != 0) r.slope = static_cast<float>(-c.alibi * alibi_slope(h, c.heads()));
+  r.sink = c.sink.defined() ? c.sink.pointer<const float>()[h * c.sink.strides[0]] : -INFINITY;
   r.scale = static_cast<float>(c.scale);
   r.cap = static_cast<float>(c.cap);
   r.dropout = static_cast<float>(c.dropout.p);
@@ -145,9 +149,32 @@ void clear_bias(const ops::AttentionBackward& c, bool one_bias) {
   });
 }
 
+// dsink[h] = -sum exp(sink - l) dy.y over batches and queries: one more pass over y and dy.
+void sink_gradient(const ops::AttentionBackward& c) {
+  parallel_for(c.heads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t h = begin; h < end; ++h) {
+      const float sink = c.sink.pointer<const float>()[h * c.sink.strides[0]];
+      double sum = 0;
+      for (int64_t b = 0; b < c.batch(); ++b) {
+        const auto up = ops::head<float>(c.dy, b, h), out = ops::head<float>(c.y, b, h);
+        const float* l = c.l.pointer<float>() + c.place(b, h, 0);
+        for (int64_t t = 0; t < c.tokens(); ++t) {
+          if (l[t] == -INFINITY) continue;  // neither keys nor a sink
+          double mean = 0;
+          for (int64_t d = 0; d < c.value_size(); ++d) mean += double(up(t, d)) * double(out(t, d));
+          sum += std::exp(double(sink) - double(l[t])) * mean;
+        }
+      }
+      c.dsink.put(c.dsink.pointer<float>()[h * c.dsink.strides[0]], -static_cast<float>(sum));
+    }
+  });
+}
+
 // One task a key/value head; where batches share a bias, one for all of them, in turn.
 void attention_backward(const ops::AttentionBackward& c) {
   if (!fits_backward(c)) return c.reference<float>();
+  if (c.dsink.defined()) sink_gradient(c);
+  if (!c.wants_scores() && !c.dv.defined()) return;
   const bool one_bias = c.dbias.defined() && bias_strides(c.dbias)[0] == 0;
   if (c.dbias.defined() && !c.dbias.accumulate) clear_bias(c, one_bias);
   const int64_t turns = one_bias ? c.batch() : 1, tasks = one_bias ? 1 : c.batch();

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "core/ops/attention/visible.h"
+
 namespace tally::cpu {
 
 /// Rows of one head: element (t, d) is data[t * row + d * column].
@@ -14,24 +16,27 @@ struct HeadOut {
   bool add;  // to what is there
 };
 
-/// How the queries of one head look at its keys. Query t sees keys [end - window, end) with
-/// end = first_end + t, or all keys when not causal; a mask takes away more.
+/// How some queries of one head look at its keys: queries first .. first + queries - 1 of `visible`;
+/// a mask and documents take away more.
 struct AttentionRule {
+  ops::VisibleKeys visible;
+  int64_t first;
   int64_t queries, keys, head_size, value_size;
-  bool causal;
-  int64_t first_end, window;  // window 0: none
-  const uint8_t* mask;        // null: none
+  const uint8_t* mask;  // null: none
   int64_t mask_row, mask_column;
+  const int64_t* documents;  // of the keys; null: none
+  int64_t document_step;
   const float* bias;  // null: none
   int64_t bias_row, bias_column;
   float slope;                   // added for each token of distance; 0: none
+  float sink;                    // one more score, without a value; -infinity: none
   float scale, cap;              // cap 0: none
   float dropout;                 // 0: none
   uint64_t seed, stream, place;  // place: number of the draw for (query 0, key 0)
   int64_t place_row;             // draws from one query to the next
 
-  int64_t end(int64_t t) const { return causal ? first_end + t : keys; }
-  int64_t begin(int64_t t) const { return window > 0 && end(t) > window ? end(t) - window : 0; }
+  int64_t position(int64_t t) const { return visible.position(first + t); }
+  int64_t document(int64_t key) const { return documents[key * document_step]; }
 };
 
 /// The queries that one call of a kernel takes: what they need fits its scratch for head sizes up

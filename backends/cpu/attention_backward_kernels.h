@@ -1,7 +1,7 @@
 #pragma once
 // The backward pass of attention. The probabilities of a block come back from the scores and l. dq
 // takes the transposed scores as they are; dk and dv add up over queries, so for them each tile of
-// keys is turned once more, and all panels of the call that see the block make one long sum.
+// keys is turned once more, and neighbouring panels of the call that see it make one long sum.
 #include "backends/cpu/attention_tile.h"
 
 namespace tally::cpu {
@@ -118,7 +118,7 @@ inline void pack_keys(const AttentionBackwardArgs& a, const BackwardState& s, in
 
 /// Adds a panel's score gradients to dbias and gives them their scale.
 inline void bias_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t t0,
-                           int64_t key0, const Seen& seen, float* ds) {
+                           int64_t key0, const Rows& seen, float* ds) {
   const HeadOut to{a.dbias.data + (key0 + seen.first) * a.dbias.column, a.dbias.row, a.dbias.column,
                    true};
   put_panel(ds + seen.first * kPanel, seen.last - seen.first, smaller(kPanel, a.rule.queries - t0),
@@ -127,9 +127,9 @@ inline void bias_gradients(const AttentionBackwardArgs& a, const BackwardState& 
     store(ds + i, load(ds + i) * a.rule.scale);
 }
 
-/// One panel's probabilities and score gradients against the block, and its share of dq.
+/// One panel's probabilities and score gradients against a run of tiles, and its share of dq.
 inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t panel,
-                            int64_t key0, const Seen& seen) {
+                            int64_t key0, const Look& look, const Rows& seen) {
   const AttentionRule& r = a.rule;
   const int64_t t0 = panel * kPanel, queries = smaller(kPanel, r.queries - t0);
   float *p = s.p + panel * kBackwardKeys * kPanel, *ds = s.ds + panel * kBackwardKeys * kPanel;
@@ -138,10 +138,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
             false, p + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, p);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, p, s.bias);
-  const Limits limits = limits_of(r, t0, key0);
-  hide(r, limits, t0, queries, key0, seen.first, seen.full_first, p);
-  hide(r, limits, t0, queries, key0, seen.full_last > seen.first ? seen.full_last : seen.first,
-       seen.last, p);
+  hide(r, look, t0, queries, key0, seen, p);
   const bool scores = a.dq.data != nullptr || a.dk.data != nullptr || a.dbias.data != nullptr;
   if (scores)
     for (int64_t n = seen.first; n < seen.last; n += kTileRows)
@@ -178,18 +175,27 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
             true, dq + i * s.head_tiles.rows * kPanel);
 }
 
-/// to (keys, width) += x^T rows, x being p or ds of panels [first, last), for the block's keys.
-inline void sum_over_queries(const BackwardState& s, int64_t first, int64_t last, int64_t count,
+/// The panels that see a tile of the block: bit p for panel p.
+struct SeenBy {
+  uint64_t panels[kBackwardKeys / kTileRows];
+};
+
+/// to (keys, width) += x^T rows, x being p or ds of the panels that see each tile.
+inline void sum_over_queries(const BackwardState& s, const SeenBy& seen_by, int64_t count,
                              const float* x, const float* rows, const Columns& columns, float* to) {
   for (int64_t n = 0; n < count; n += kTileRows) {
     const int64_t tile = smaller(kTileRows, count - n);
-    for (int64_t p = first; p < last; ++p)
-      transpose_panel(x + (p * kBackwardKeys + n) * kPanel, kPanel, tile, kPanel,
-                      s.turned + p * kPanel * kStride, kStride);
-    for (int64_t c = 0; c < columns.count; ++c)
-      product(tile, (last - first) * kPanel, s.turned + first * kPanel * kStride,
-              rows + (c * s.queries + first * kPanel) * kPanel, 1, true,
-              to + n * columns.width + c * kPanel, columns.width);
+    const uint64_t panels = seen_by.panels[n / kTileRows];
+    for (int64_t first = 0, last = 0; first < s.panels; first = last + 1) {
+      for (last = first; last < s.panels && (panels >> last & 1) != 0; ++last)
+        transpose_panel(x + (last * kBackwardKeys + n) * kPanel, kPanel, tile, kPanel,
+                        s.turned + last * kPanel * kStride, kStride);
+      if (first == last) continue;
+      for (int64_t c = 0; c < columns.count; ++c)
+        product(tile, (last - first) * kPanel, s.turned + first * kPanel * kStride,
+                rows + (c * s.queries + first * kPanel) * kPanel, 1, true,
+                to + n * columns.width + c * kPanel, columns.width);
+    }
   }
 }
 
@@ -206,34 +212,28 @@ inline void add_rows(const float* x, int64_t width, int64_t size, int64_t count,
   }
 }
 
-inline void key_block(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
-                      int64_t count) {
+inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
+                           int64_t count) {
   const AttentionRule& r = a.rule;
+  if (look_at(r, 0, r.queries, key0, count).seen == 0) return;
   pack_keys(a, s, key0, count);
-  int64_t first = s.panels, last = 0;
+  SeenBy seen_by{};
   for (int64_t panel = 0; panel < s.panels; ++panel) {
-    const Seen seen =
-        seen_by(r, panel * kPanel, smaller(kPanel, r.queries - panel * kPanel), key0, count);
-    if (seen.first >= seen.last) continue;
-    first = smaller(first, panel), last = panel + 1;
-    panel_gradients(a, s, panel, key0, seen);
-    // Tiles that the panel does not see count for nothing in the sums over queries.
-    const auto clear = [&](float* x, int64_t from, int64_t to) {
-      for (int64_t i = from * kPanel; i < to * kPanel; i += kLanes)
-        store(x + panel * kBackwardKeys * kPanel + i, F32{});
-    };
-    clear(s.p, 0, seen.first), clear(s.p, seen.last, count);
-    clear(s.ds, 0, seen.first), clear(s.ds, seen.last, count);
+    const Look look = panel_look(r, panel, key0, count);
+    for (int64_t i = 0; i < kBackwardKeys / kTileRows; ++i)
+      seen_by.panels[i] |= static_cast<uint64_t>(look.seen >> i & 1) << panel;
+    uint32_t rest = look.seen;
+    for (Rows rows = take_run(rest, count); rows.first < rows.last; rows = take_run(rest, count))
+      panel_gradients(a, s, panel, key0, look, rows);
   }
-  if (first >= last) return;
   if (a.dv.data != nullptr) {
     for (int64_t i = 0; i < count * s.value_columns.width; i += kLanes) store(s.dv + i, F32{});
-    sum_over_queries(s, first, last, count, s.p, s.dy_rows, s.value_columns, s.dv);
+    sum_over_queries(s, seen_by, count, s.p, s.dy_rows, s.value_columns, s.dv);
     add_rows(s.dv, s.value_columns.width, s.value, count, a.dv, key0);
   }
   if (a.dk.data != nullptr) {
     for (int64_t i = 0; i < count * s.head_columns.width; i += kLanes) store(s.dk + i, F32{});
-    sum_over_queries(s, first, last, count, s.ds, s.q_rows, s.head_columns, s.dk);
+    sum_over_queries(s, seen_by, count, s.ds, s.q_rows, s.head_columns, s.dk);
     add_rows(s.dk, s.head_columns.width, s.head, count, a.dk, key0);
   }
 }
@@ -244,9 +244,13 @@ inline void attention_backward(const AttentionBackwardArgs& a) {
   row_means(a, s);
   pack_queries(a, s);
   for (int64_t i = 0; i < s.panels * s.dq_size(); i += kLanes) store(s.dq + i, F32{});
-  const int64_t end = r.end(r.queries - 1);
-  for (int64_t key0 = r.begin(0); key0 < end; key0 += kBackwardKeys)
-    key_block(a, s, key0, smaller(kBackwardKeys, end - key0));
+  const ops::KeySet keys = r.visible.of(r.first, r.queries);
+  ops::KeyRange at = keys.next(0);
+  while (at.begin < at.end) {
+    const int64_t key0 = at.begin, count = smaller(kBackwardKeys, r.keys - key0);
+    backward_block(a, s, key0, count);
+    at = keys.next(key0 + count);
+  }
   if (a.dq.data == nullptr) return;
   for (int64_t p = 0; p < s.panels; ++p)
     put_panel(s.dq + p * s.dq_size(), s.head, smaller(kPanel, r.queries - p * kPanel), a.dq,

@@ -2,7 +2,7 @@
 // The forward pass of attention. Keys are taken in blocks; each panel of queries keeps the maximum
 // and the sum of what it has seen so far and rescales its output when the maximum grows (Milakov &
 // Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). A block of scores lives in
-// the first-level cache; a block that a panel does not see costs nothing.
+// the first-level cache; a tile that a panel does not see costs nothing.
 #include "backends/cpu/attention_single.h"
 #include "backends/cpu/attention_tile.h"
 
@@ -40,21 +40,25 @@ struct ForwardState {
   }
 };
 
+/// The tiles of `seen`.
 inline void pack_key_block(const AttentionForwardArgs& a, const ForwardState& s, int64_t key0,
-                           int64_t count) {
-  for (int64_t n = 0; n < count; n += kTileRows)
-    pack_columns(a.k, key0 + n, smaller(kTileRows, count - n), s.head,
-                 s.keys + n * s.head / kTileRows * kStride, kStride);
-  for (int64_t i = 0; i < s.values.count; ++i) {
-    const int64_t d = i * s.values.rows;
-    pack_rows(a.v, key0, count, d, smaller(s.values.rows, a.rule.value_size - d),
-              s.value_rows + i * kForwardKeys * kStride, kStride);
+                           int64_t count, uint32_t seen) {
+  for (Rows rows = take_run(seen, count); rows.first < rows.last; rows = take_run(seen, count)) {
+    for (int64_t n = rows.first; n < rows.last; n += kTileRows)
+      pack_columns(a.k, key0 + n, smaller(kTileRows, rows.last - n), s.head,
+                   s.keys + n * s.head / kTileRows * kStride, kStride);
+    for (int64_t i = 0; i < s.values.count; ++i) {
+      const int64_t d = i * s.values.rows;
+      pack_rows(a.v, key0 + rows.first, rows.last - rows.first, d,
+                smaller(s.values.rows, a.rule.value_size - d),
+                s.value_rows + (i * kForwardKeys + rows.first) * kStride, kStride);
+    }
   }
 }
 
 /// The softmax of the scores so far: scores become probabilities up to the panel's new maximum, and
 /// `rescale` what its sum and output must be multiplied by.
-inline void add_scores(const Seen& seen, float* scores, float* tops, float* sums,
+inline void add_scores(const Rows& seen, float* scores, float* tops, float* sums,
                        F32 (&rescale)[kTileVectors]) {
   for (int j = 0; j < kTileVectors; ++j) {
     const int64_t at = j * kLanes;
@@ -72,22 +76,18 @@ inline void add_scores(const Seen& seen, float* scores, float* tops, float* sums
   }
 }
 
+/// What a panel makes of one run of tiles that it sees.
 inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, int64_t panel,
-                         int64_t key0, int64_t count) {
+                         int64_t key0, const Look& look, const Rows& seen) {
   const AttentionRule& r = a.rule;
   const int64_t t0 = panel * kPanel, queries = smaller(kPanel, r.queries - t0);
-  const Seen seen = seen_by(r, t0, queries, key0, count);
-  if (seen.first >= seen.last) return;
   const float* q = s.queries + panel * s.head * kPanel;
   for (int64_t n = seen.first; n < seen.last; n += kTileRows)
     product(kTileRows, s.head, s.keys + n * s.head / kTileRows * kStride, q, r.scale, false,
             s.scores + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, s.scores);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, s.scores, s.bias);
-  const Limits limits = limits_of(r, t0, key0);
-  hide(r, limits, t0, queries, key0, seen.first, seen.full_first, s.scores);
-  hide(r, limits, t0, queries, key0, seen.full_last > seen.first ? seen.full_last : seen.first,
-       seen.last, s.scores);
+  hide(r, look, t0, queries, key0, seen, s.scores);
 
   F32 rescale[kTileVectors];
   add_scores(seen, s.scores, s.tops + t0, s.sums + t0, rescale);
@@ -123,6 +123,20 @@ inline void finish_panel(const AttentionForwardArgs& a, const ForwardState& s, i
   put_panel(y, a.rule.value_size, queries, a.y, t0, s.buffer);
 }
 
+inline void key_block(const AttentionForwardArgs& a, const ForwardState& s, int64_t key0,
+                      int64_t count) {
+  const AttentionRule& r = a.rule;
+  const uint32_t seen = look_at(r, 0, r.queries, key0, count).seen;
+  if (seen == 0) return;
+  pack_key_block(a, s, key0, count, seen);
+  for (int64_t p = 0; p < s.panels; ++p) {
+    const Look look = panel_look(r, p, key0, count);
+    uint32_t rest = look.seen;
+    for (Rows rows = take_run(rest, count); rows.first < rows.last; rows = take_run(rest, count))
+      update_panel(a, s, p, key0, look, rows);
+  }
+}
+
 inline void attention_forward(const AttentionForwardArgs& a) {
   const AttentionRule& r = a.rule;
   if (r.queries <= kFewQueries && single_queries_serve(a)) {
@@ -134,15 +148,17 @@ inline void attention_forward(const AttentionForwardArgs& a) {
     pack_columns(a.q, p * kPanel, smaller(kPanel, r.queries - p * kPanel), s.head,
                  s.queries + p * s.head * kPanel, kPanel);
   for (int64_t i = 0; i < s.panels * s.output_size(); i += kLanes) store(s.outputs + i, F32{});
+  const bool sink = r.sink != -__builtin_inff();  // counts from the start: exp(sink - sink) is 1
   for (int64_t i = 0; i < s.panels * kPanel; i += kLanes) {
-    store(s.tops + i, broadcast(kNothing));
-    store(s.sums + i, F32{});
+    store(s.tops + i, broadcast(sink ? r.sink : kNothing));
+    store(s.sums + i, broadcast(sink ? r.sink - r.sink + 1 : 0));
   }
-  const int64_t end = r.end(r.queries - 1);
-  for (int64_t key0 = r.begin(0); key0 < end; key0 += kForwardKeys) {
-    const int64_t count = smaller(kForwardKeys, end - key0);
-    pack_key_block(a, s, key0, count);
-    for (int64_t p = 0; p < s.panels; ++p) update_panel(a, s, p, key0, count);
+  const ops::KeySet keys = r.visible.of(r.first, r.queries);
+  ops::KeyRange at = keys.next(0);
+  while (at.begin < at.end) {
+    const int64_t key0 = at.begin, count = smaller(kForwardKeys, r.keys - key0);
+    key_block(a, s, key0, count);
+    at = keys.next(key0 + count);
   }
   for (int64_t p = 0; p < s.panels; ++p) finish_panel(a, s, p);
 }

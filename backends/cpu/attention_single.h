@@ -60,18 +60,18 @@ inline void sum_rows(const float* p, const HeadIn& v, int64_t size, int64_t firs
   }
 }
 
-inline void single_query(const AttentionForwardArgs& a, int64_t t) {
+/// Scores of the keys [run.begin, run.end), whose place is p.
+inline void score_run(const AttentionForwardArgs& a, int64_t t, const ops::KeyRange& run,
+                      float* p) {
   const AttentionRule& r = a.rule;
-  const int64_t first = r.begin(t), count = r.end(t) > first ? r.end(t) - first : 0;
-  float* p = a.scratch;
+  const int64_t first = run.begin, count = run.end - run.begin, place = r.position(t);
   dot_rows(a.q.data + t * a.q.row, a.k, r.head_size, first, count, p);
-  F32 tops = broadcast(kNothing), sums{};
   each_vector(count, [&](int64_t n, auto lanes) {
     F32 s = load_some(p + n, lanes) * r.scale;
     if (r.cap > 0) s = r.cap * tanh(s * (1 / r.cap));
     store(p + n, s);
   });
-  const float position = static_cast<float>(r.first_end - 1 + t - first);
+  const float position = static_cast<float>(place - first);
   for (int64_t n = 0; r.slope != 0 && n < count; n += kLanes) {
     const F32 ahead = __builtin_convertvector(iota(), F32) + (static_cast<float>(n) - position);
     store(p + n, fma(broadcast(r.slope), abs(ahead), load(p + n)));
@@ -80,6 +80,14 @@ inline void single_query(const AttentionForwardArgs& a, int64_t t) {
     p[n] += r.bias[t * r.bias_row + (first + n) * r.bias_column];
   for (int64_t n = 0; r.mask != nullptr && n < count; ++n)
     if (r.mask[t * r.mask_row + (first + n) * r.mask_column] == 0) p[n] = -__builtin_inff();
+  for (int64_t n = 0; r.documents != nullptr && n < count; ++n)
+    if (r.document(first + n) != r.document(place)) p[n] = -__builtin_inff();
+}
+
+/// Scores become exponentials above their maximum, the result; `total` receives their sum.
+inline float exponentials(const AttentionRule& r, int64_t count, float* p, float& total) {
+  const bool sink = r.sink != -__builtin_inff();
+  F32 tops = broadcast(sink ? r.sink : kNothing), sums{};
   for (int64_t n = count; n < round_up(count, kLanes); ++n) p[n] = -__builtin_inff();
   for (int64_t n = 0; n < count; n += kLanes) tops = max(tops, load(p + n));
   const float top = max_lane(tops);  // a NaN is lost here, and comes back through exp
@@ -88,10 +96,31 @@ inline void single_query(const AttentionForwardArgs& a, int64_t t) {
     sums += e;
     store(p + n, e);
   }
-  const float total = sum(sums);
+  total = sum(sums) + (sink ? exp(broadcast(r.sink - top))[0] : 0);
+  return top;
+}
+
+inline void single_query(const AttentionForwardArgs& a, int64_t t) {
+  const AttentionRule& r = a.rule;
+  const ops::KeySet keys = r.visible.of(r.first + t);
+  float* p = a.scratch;
+  int64_t count = 0;
+  for (ops::KeyRange run = keys.next(0); run.begin < run.end; run = keys.next(run.end)) {
+    score_run(a, t, run, p + count);
+    count += run.end - run.begin;
+  }
+  float total;
+  const float top = exponentials(r, count, p, total);
   a.l[t] = total == 0 ? -__builtin_inff() : top + log(broadcast(total))[0];
-  sum_rows(p, a.v, r.value_size, first, count, total == 0 ? 0 : 1 / total, a.y.data + t * a.y.row,
-           a.y.add);
+  const float factor = total == 0 ? 0 : 1 / total;
+  float* y = a.y.data + t * a.y.row;
+  if (count == 0) return sum_rows(p, a.v, r.value_size, 0, 0, factor, y, a.y.add);
+  bool add = a.y.add;
+  for (ops::KeyRange run = keys.next(0); run.begin < run.end; run = keys.next(run.end)) {
+    sum_rows(p, a.v, r.value_size, run.begin, run.end - run.begin, factor, y, add);
+    p += run.end - run.begin;
+    add = true;
+  }
 }
 
 }  // namespace

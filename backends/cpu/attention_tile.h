@@ -75,58 +75,110 @@ struct Tiles {
       : count((size + kTileRows - 1) / kTileRows), rows(count ? (size + count - 1) / count : 0) {}
 };
 
-/// The keys of a block that a panel of queries sees, and those that all of its queries see.
-struct Seen {
-  int64_t first, last;            // rows of the block, in whole tiles but not past its end
-  int64_t full_first, full_last;  // where no query needs a mask
+/// How queries look at a block of keys: bit i of `seen` where one of them sees a key of tile i, of
+/// `partial` where not every one sees all of it. Lane by lane for those: the keys next to a query,
+/// [begin, end), as numbers of rows in the block, and the rest its position leaves in a strided
+/// pattern.
+struct Look {
+  uint32_t seen, partial;
+  I32 begin[kTileVectors], end[kTileVectors], residue[kTileVectors];
 };
-inline int64_t between(int64_t low, int64_t x, int64_t high) {
-  return x < low ? low : x > high ? high : x;
+/// Rows [first, last) of a block: neighbouring tiles.
+struct Rows {
+  int64_t first, last;
+};
+/// Takes the first run of tiles out of `seen`; empty when there are no more.
+inline Rows take_run(uint32_t& seen, int64_t count) {
+  if (seen == 0) return {0, 0};
+  const int first = __builtin_ctz(seen), tiles = __builtin_ctz(~(seen >> first));
+  seen &= ~(((1u << tiles) - 1) << first);
+  return {first * kTileRows, smaller((first + tiles) * kTileRows, count)};
 }
-inline Seen seen_by(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
+
+/// The smallest and the largest document of some keys.
+struct Documents {
+  int64_t low, high;
+};
+inline Documents documents_of(const AttentionRule& r, int64_t key, int64_t count) {
+  Documents d{r.document(key), r.document(key)};
+  for (int64_t i = 1; i < count; ++i) {
+    const int64_t one = r.document(key + i);
+    d.low = one < d.low ? one : d.low;
+    d.high = one > d.high ? one : d.high;
+  }
+  return d;
+}
+
+/// A tile that no query sees is not computed, one that all see is not masked.
+inline Look look_at(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
                     int64_t count) {
-  const int64_t last_query = t0 + queries - 1;
-  const int64_t begin = between(0, r.begin(t0) - key0, count);
-  const int64_t end = between(0, r.end(last_query) - key0, count);
-  Seen s{begin / kTileRows * kTileRows, smaller(round_up(end, kTileRows), count), 0, 0};
-  if (r.mask == nullptr) {
-    s.full_first = between(s.first, r.begin(last_query) - key0, s.last);
-    s.full_last = between(s.full_first, r.end(t0) - key0, s.last);
-  }
-  return s;
-}
-
-/// Lane by lane: which rows a query sees, [begin, end), as numbers of rows in the block.
-struct Limits {
-  I32 begin[kTileVectors], end[kTileVectors];
-};
-inline Limits limits_of(const AttentionRule& r, int64_t t0, int64_t key0) {
-  const int64_t end = between(-(1 << 30), r.end(t0) - key0, 1 << 30);
-  const int64_t window = r.window > 0 ? smaller(r.window, 1 << 30) : 1 << 30;
-  Limits l;
-  for (int j = 0; j < kTileVectors; ++j) {
-    l.end[j] = broadcast(static_cast<int32_t>(end));
-    if (r.causal) l.end[j] += iota() + j * kLanes;
-    l.begin[j] = l.end[j] - broadcast(static_cast<int32_t>(window));
-  }
-  return l;
-}
-
-/// Scores of keys that a query does not see become -infinity; `queries` lanes are in use.
-inline void hide(const AttentionRule& r, const Limits& limits, int64_t t0, int64_t queries,
-                 int64_t key0, int64_t first, int64_t last, float* scores) {
-  const F32 hidden = broadcast(-__builtin_inff());
-  for (int64_t n = first; n < last; ++n) {
-    float* row = scores + n * kPanel;
-    const I32 at = broadcast(static_cast<int32_t>(n));
-    for (int j = 0; j < kTileVectors; ++j) {
-      const I32 seen = (at >= limits.begin[j]) & (at < limits.end[j]);
-      store(row + j * kLanes, select(seen, load(row + j * kLanes), hidden));
+  const ops::KeySet keys = r.visible.of(r.first + t0, queries);
+  Documents own{};
+  if (r.documents != nullptr) own = documents_of(r, r.position(t0), queries);
+  Look look{};
+  for (int64_t n = 0; n < count; n += kTileRows) {
+    const int64_t from = key0 + n, to = key0 + smaller(n + kTileRows, count);
+    if (!keys.meets(from, to)) continue;
+    bool all = r.mask == nullptr && r.visible.all_see(r.first + t0, queries, from, to);
+    if (r.documents != nullptr) {
+      const Documents theirs = documents_of(r, from, to - from);
+      if (theirs.low > own.high || theirs.high < own.low) continue;
+      all = all && theirs.low == theirs.high && own.low == own.high;
     }
-    if (r.mask == nullptr) continue;
-    const uint8_t* mask = r.mask + t0 * r.mask_row + (key0 + n) * r.mask_column;
+    const uint32_t bit = 1u << (n / kTileRows);
+    look.seen |= bit;
+    look.partial |= all ? 0 : bit;
+  }
+  return look;
+}
+
+inline int32_t row_number(int64_t x) {
+  return static_cast<int32_t>(x < -(1 << 30) ? -(1 << 30) : x > 1 << 30 ? 1 << 30 : x);
+}
+/// The look of one panel.
+inline Look panel_look(const AttentionRule& r, int64_t panel, int64_t key0, int64_t count) {
+  const int64_t t0 = panel * kPanel;
+  Look look = look_at(r, t0, smaller(kPanel, r.queries - t0), key0, count);
+  const bool strided = r.visible.pattern == ops::KeyPattern::strided;
+  for (int64_t lane = 0; look.partial != 0 && lane < kPanel; ++lane) {
+    const int64_t j = lane / kLanes, i = lane % kLanes, position = r.position(t0 + lane);
+    look.begin[j][i] = row_number(r.visible.begin(position) - key0);
+    look.end[j][i] = row_number(r.visible.end(position) - key0);
+    if (strided) look.residue[j][i] = static_cast<int32_t>(position % r.visible.stride);
+  }
+  return look;
+}
+
+/// Scores of one key that a query does not see by its place become -infinity.
+inline void hide_row(const ops::VisibleKeys::Beyond& beyond, const Look& look, int64_t n,
+                     float* row) {
+  if (beyond.all) return;
+  const F32 hidden = broadcast(-__builtin_inff());
+  const I32 at = broadcast(static_cast<int32_t>(n));
+  for (int j = 0; j < kTileVectors; ++j) {
+    I32 seen = at >= look.begin[j];
+    if (beyond.after) seen = broadcast(int32_t{-1});
+    if (beyond.residue >= 0) seen |= look.residue[j] == static_cast<int32_t>(beyond.residue);
+    seen &= at < look.end[j];
+    store(row + j * kLanes, select(seen, load(row + j * kLanes), hidden));
+  }
+}
+/// The same for all that hides the keys of a partial tile; `queries` lanes are in use.
+inline void hide(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
+                 int64_t key0, const Rows& rows, float* scores) {
+  for (int64_t n = rows.first; n < rows.last; ++n) {
+    if ((look.partial >> (n / kTileRows) & 1) == 0) continue;
+    float* row = scores + n * kPanel;
+    hide_row(r.visible.beyond(key0 + n), look, n, row);
+    if (r.mask != nullptr) {
+      const uint8_t* mask = r.mask + t0 * r.mask_row + (key0 + n) * r.mask_column;
+      for (int64_t t = 0; t < queries; ++t)
+        if (mask[t * r.mask_row] == 0) row[t] = -__builtin_inff();
+    }
+    if (r.documents == nullptr) continue;
+    const int64_t document = r.document(key0 + n);
     for (int64_t t = 0; t < queries; ++t)
-      if (mask[t * r.mask_row] == 0) row[t] = -__builtin_inff();
+      if (r.document(r.position(t0 + t)) != document) row[t] = -__builtin_inff();
   }
 }
 
@@ -144,7 +196,7 @@ inline void add_bias(const AttentionRule& r, int64_t t0, int64_t queries, int64_
   for (int64_t n = first; r.slope != 0 && n < last; ++n) {
     for (int j = 0; j < kTileVectors; ++j) {
       float* row = scores + n * kPanel + j * kLanes;
-      const int64_t ahead = key0 + n - (r.first_end - 1 + t0 + j * kLanes);
+      const int64_t ahead = key0 + n - r.position(t0 + j * kLanes);
       const F32 distance = abs(static_cast<float>(ahead) - lanes);
       store(row, fma(broadcast(r.slope), distance, load(row)));
     }

@@ -10,62 +10,74 @@ namespace tally::ops {
 // arXiv:2205.14135. Lecture claims L69-L74, L91-L97.
 //
 //   score[t,j] = cap(scale q[t].k[j]) + bias[t,j] - alibi slope |position of t - j|
-//                                            for the keys j that t sees, causal, window and mask
-//   p = softmax over j,   y[t] = sum_j p[t,j] v[j]       backward: see backward.h
+//                                            for the keys j that t sees: visible.h, mask, documents
+//   p = softmax over j and the sink,   y[t] = sum_j p[t,j] v[j]       backward: see backward.h
 //
 //   q, dq (B,T,H,K)   k, dk (B,S,G,K)   v, dv (B,S,G,M)   y, dy (B,T,H,M): any strides
 //   H a multiple of G    mask (u8, 1 = sees) and bias, dbias broadcast to (B,H,T,S), or absent
-//   saved: q, k, v, mask, bias, y, l (B,H,T)
+//   documents (B,S) i64: a token sees its own document only    sink, dsink (H), or absent
+//   saved: q, k, v, mask, bias, documents, sink, y, l (B,H,T)
 struct Attention {
   static constexpr const char* name = "attention";
   using Attrs = AttentionOptions;
   using Forward = AttentionForward;
   using Backward = AttentionBackward;
   struct Saved {
-    SavedTensor q, k, v, mask, bias, y, l;
+    SavedTensor q, k, v, mask, bias, documents, sink, y, l;
     Attrs attrs;
   };
 
   static Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                        const Tensor& bias, const Attrs& a, Saved* saved) {
+                        const Tensor& bias, const Tensor& documents, const Tensor& sink,
+                        const Attrs& a, Saved* saved) {
     check_inputs(q, k, v, a);
+    check_extras(q, k, documents, sink);
     Tensor y = empty(q.shape().with_last(v.size(3)), q.dtype(), q.device());
     Tensor l = empty({q.size(0), q.size(2), q.size(1)}, acc_dtype(q.dtype()), q.device());
-    run(q.device(), Forward{scores(q, k, v, mask, bias, a), y, l});
-    if (saved) *saved = {q, k, v, mask, bias, y, l, a};
+    run(q.device(), Forward{scores(q, k, v, mask, bias, documents, sink, a), y, l});
+    if (saved) *saved = {q, k, v, mask, bias, documents, sink, y, l, a};
     return y;
   }
-  static std::array<Tensor, 5> backward(const Tensor& dy, Saved&& s, const Into<5>& into = {}) {
+  static std::array<Tensor, 7> backward(const Tensor& dy, Saved&& s, const Into<7>& into = {}) {
     const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v),
-                     dbias = into.at(4, s.bias);
-    backward_to(dy, std::move(s), dq, dk, dv, dbias);
-    return {dq, dk, dv, Tensor(), dbias};
+                     dbias = into.at(4, s.bias), dsink = into.at(6, s.sink);
+    backward_to(dy, std::move(s), dq, dk, dv, dbias, dsink);
+    return {dq, dk, dv, Tensor(), dbias, Tensor(), dsink};
   }
   /// The backward into gradients of the caller's, which may be slices of one fused tensor;
   /// undefined ones are not wanted.
   static void backward_to(const Tensor& dy, Saved&& s, const GradTensor& dq, const GradTensor& dk,
-                          const GradTensor& dv, const GradTensor& dbias = {}) {
-    if (!dq.wanted() && !dk.wanted() && !dv.wanted() && !dbias.wanted()) return;
+                          const GradTensor& dv, const GradTensor& dbias = {},
+                          const GradTensor& dsink = {}) {
+    if (!dq.wanted() && !dk.wanted() && !dv.wanted() && !dbias.wanted() && !dsink.wanted()) return;
     check_upstream(name, dy, s.y);
     check_gradient("dq", s.q, dq);
     check_gradient("dk", s.k, dk);
     check_gradient("dv", s.v, dv);
     check_gradient("dbias", s.bias, dbias);
-    run(dy.device(),
-        Backward{scores(s.q, s.k, s.v, s.mask, s.bias, s.attrs), dy, s.y, s.l, dq, dk, dv, dbias});
+    check_gradient("dsink", s.sink, dsink);
+    run(dy.device(), Backward{scores(s.q, s.k, s.v, s.mask, s.bias, s.documents, s.sink, s.attrs),
+                              dy, s.y, s.l, dq, dk, dv, dbias, dsink});
     s = {};
   }
 
  private:
   static AttentionScores scores(const Tensor& q, const Tensor& k, const Tensor& v,
-                                const Tensor& mask, const Tensor& bias, const Attrs& a) {
+                                const Tensor& mask, const Tensor& bias, const Tensor& documents,
+                                const Tensor& sink, const Attrs& a) {
     const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
-    const VisibleKeys visible{a.causal, a.window.value_or(0), q.size(1), k.size(1)};
+    const VisibleKeys visible{a.causal,  a.window.value_or(0),
+                              q.size(1), k.size(1),
+                              a.pattern, a.stride,
+                              a.summary, a.global,
+                              a.prefix};
     return {q,
             k,
             v,
             expanded_mask(mask, q, k),
             expanded_bias(bias, q, k),
+            documents,
+            sink,
             visible,
             scale,
             a.soft_cap.value_or(0),
@@ -73,6 +85,8 @@ struct Attention {
             a.dropout};
   }
   static void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, const Attrs& a);
+  static void check_extras(const Tensor& q, const Tensor& k, const Tensor& documents,
+                           const Tensor& sink);
   static Tensor expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k);
   static Tensor expanded_bias(const Tensor& bias, const Tensor& q, const Tensor& k);
   static Shape full_shape(const Tensor& q, const Tensor& k) {
@@ -118,9 +132,27 @@ inline void Attention::check_inputs(const Tensor& q, const Tensor& k, const Tens
          in_module(), "; set kv_heads to one of ", divisors);
   }
   check_options(a);
-  check(!a.causal || q.size(1) <= k.size(1),
-        "attention: causal queries are the last of the keys, so T <= S; got T = ", q.size(1),
-        ", S = ", k.size(1), in_module());
+  check((!a.causal && !a.window && !a.global) || q.size(1) <= k.size(1),
+        "attention: ", a.causal ? "causal queries" : "queries with a window or global tokens",
+        " are the last of the keys, so T <= S; got T = ", q.size(1), ", S = ", k.size(1),
+        in_module());
+}
+
+inline void Attention::check_extras(const Tensor& q, const Tensor& k, const Tensor& documents,
+                                    const Tensor& sink) {
+  if (documents.defined()) {
+    const Shape shape{k.size(0), k.size(1)};
+    check(documents.dtype() == DType::i64 && documents.shape() == shape,
+          "attention: documents must be i64, a number for each key, (B,S) = ", shape, "; got ",
+          documents.shape(), " of ", documents.dtype(), in_module());
+    check(q.size(1) <= k.size(1),
+          "attention: queries with documents are the last of the keys, so T <= S; got T = ",
+          q.size(1), ", S = ", k.size(1), in_module());
+  }
+  if (!sink.defined()) return;
+  check(sink.dtype() == q.dtype() && sink.shape() == Shape{q.size(2)},
+        "attention: sink must be a number for each head, (H) = ", Shape{q.size(2)}, " of ",
+        q.dtype(), "; got ", sink.shape(), " of ", sink.dtype(), in_module());
 }
 
 inline Tensor Attention::expanded_mask(const Tensor& mask, const Tensor& q, const Tensor& k) {

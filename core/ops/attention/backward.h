@@ -7,6 +7,7 @@ namespace tally::ops {
 ///   dv[j] = sum_t p[t,j] dy[t]                              sums over the query heads of the group
 ///   too ds[t,j] = p[t,j] (g[t,j] - dy[t].y[t])                  the softmax: y.dy is the mean of g
 ///   under p dq[t] = scale sum_j ds[t,j] k[j],  dk[j] = scale sum_t ds[t,j] q[t]
+/// A sink is one more score, whose value is 0: dsink = -sum_t exp(sink - l[t]) dy[t].y[t].
 /// The bias is added behind the cap: its gradient is ds, summed where it broadcasts. A soft cap
 /// multiplies ds by its slope 1 - tanh^2; dropout multiplies p in dv, and g, by its
 /// factor.
@@ -15,14 +16,18 @@ struct AttentionBackward : AttentionScores {
   static constexpr Kind kind = Kind::contraction;
   static constexpr bool any_strides = true;
   In dy, y, l;
-  Out dq, dk, dv, dbias;  // dbias in the bias's own shape
+  Out dq, dk, dv, dbias, dsink;  // dbias in the bias's own shape
   static constexpr const char* formula =
       "p = exp(s - l), ds = p (dy v^T - sum(dy y)), dq = scale ds k, dk = scale ds^T q, dv = p^T "
-      "dy, dbias = ds";
-  static constexpr const char* operands = "q, k, v, mask, bias, dy, y, l, dq, dk, dv, dbias";
-  auto views() const { return std::tie(q, k, v, mask, bias, dy, y, l, dq, dk, dv, dbias); }
+      "dy, dbias = ds, dsink = -sum(exp(sink - l) dy y)";
+  static constexpr const char* operands =
+      "q, k, v, mask, bias, documents, sink, dy, y, l, dq, dk, dv, dbias, dsink";
+  auto views() const {
+    return std::tie(q, k, v, mask, bias, documents, sink, dy, y, l, dq, dk, dv, dbias, dsink);
+  }
   DType dtype() const { return q.dtype; }
   bool wants_scores() const { return dq.defined() || dk.defined() || dbias.defined(); }
+  bool wants_means() const { return wants_scores() || dsink.defined(); }
   double products() const {  // per pair
     const double to_scores = wants_scores() ? 2.0 * value_size() : 0;
     return to_scores + (dv.defined() ? 2.0 * value_size() : 0) +
@@ -36,10 +41,10 @@ struct AttentionBackward : AttentionScores {
     const double kept = dropout.p > 0 ? 1 : 0;
     double a_pair = score_flops() + 2 + products() + (dv.defined() ? kept : 0);
     if (wants_scores()) a_pair += kept + 3 + (cap > 0 ? 3 : 0) + (dbias.defined() ? 1 : 0);
-    const double a_row = wants_scores() ? 2.0 * value_size() : 0;
+    const double a_row = (wants_means() ? 2.0 * value_size() : 0) + (dsink.defined() ? 4 : 0);
     return flops(pairs() * a_pair + rows() * a_row) + reads_of_scores(wants_scores()) +
-           reads_if(pairs() > 0, dy, l) + reads_if(pairs() > 0 && wants_scores(), y) +
-           writes(dq, dk, dv, dbias);
+           reads_if(pairs() > 0, dy, l) + reads_if(pairs() > 0 && wants_means(), y) +
+           reads_if(pairs() > 0 && dsink.defined(), sink) + writes(dq, dk, dv, dbias, dsink);
   }
 
   template <class T>
@@ -47,6 +52,7 @@ struct AttentionBackward : AttentionScores {
     using A = acc_t<T>;
     Sums<T> sums;
     if (dbias.defined()) sums.dbias.assign(static_cast<size_t>(dbias.numel()), A(0));
+    if (dsink.defined()) sums.dsink.assign(static_cast<size_t>(heads()), A(0));
     for (int64_t b = 0; b < batch(); ++b) {
       for (int64_t g = 0; g < groups(); ++g) {
         sums.dk.assign(static_cast<size_t>(keys() * head_size()), A(0));
@@ -62,6 +68,8 @@ struct AttentionBackward : AttentionScores {
       }
     }
     put_bias<T>(sums.dbias);
+    for (size_t h = 0; h < sums.dsink.size(); ++h)
+      dsink.put(dsink.at<T>(static_cast<int64_t>(h)), -sums.dsink[h]);
   }
   /// Distances of a dense dbias along (b,h,t,j): 0 where the bias broadcasts.
   std::array<int64_t, 4> bias_steps() const {
@@ -78,9 +86,9 @@ struct AttentionBackward : AttentionScores {
  private:
   template <class T>
   struct Sums {
-    std::vector<int64_t> list;         // keys of the row
-    std::vector<acc_t<T>> dq, dk, dv;  // of the row; of the key/value head
-    std::vector<acc_t<T>> dbias;       // of all
+    std::vector<int64_t> list;           // keys of the row
+    std::vector<acc_t<T>> dq, dk, dv;    // of the row; of the key/value head
+    std::vector<acc_t<T>> dbias, dsink;  // of all; dsink negative
   };
   template <class T>
   static void put_head(const Out& to, int64_t b, int64_t g, const std::vector<acc_t<T>>& sums) {
@@ -118,9 +126,11 @@ struct AttentionBackward : AttentionScores {
     const auto steps = bias_steps();
     const auto up = head<T>(dy, b, h), out = head<T>(y, b, h);
     sums.dq.assign(static_cast<size_t>(head_size()), A(0));
-    const A mean = wants_scores() && !sums.list.empty() ? dot<T>(up, t, out, t) : A(0);
+    const A mean = wants_means() && !sums.list.empty() ? dot<T>(up, t, out, t) : A(0);
     const A sum = sums.list.empty() ? A(0) : l.at<A>(place(b, h, t));
     const A total = sum == A(-INFINITY) ? A(0) : sum;  // a row whose keys the bias hides
+    if (dsink.defined() && !sums.list.empty())
+      sums.dsink[static_cast<size_t>(h)] += exp(A(sink.at<T>(h)) - total) * mean;
     for (const int64_t j : sums.list) {
       const auto s = score<T>(query, j);
       const A p = exp(s.value - total);

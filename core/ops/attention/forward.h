@@ -4,17 +4,18 @@
 namespace tally::ops {
 
 /// y[t] = sum_j p[t,j] v[j] with p the softmax of the scores over the keys that t sees, and
-/// l[t] = log sum_j exp(score[t,j]): all that the backward pass needs to make p anew. A row that
-/// sees nothing gives y = 0 and l = -inf. One row of scores exists at a time.
+/// l[t] = log sum_j exp(score[t,j]): all that the backward pass needs to make p anew. A sink is one
+/// more score in the softmax, without a value. A row that sees nothing gives y = 0 and l = -inf, or
+/// the sink. One row of scores exists at a time.
 struct AttentionForward : AttentionScores {
   static constexpr const char* name = "attention.forward";
   static constexpr Kind kind = Kind::contraction;
   static constexpr bool any_strides = true;
   Out y, l;
   static constexpr const char* formula =
-      "s = cap(scale q k^T) + bias where seen, y = softmax(s) v, l = log sum exp(s)";
-  static constexpr const char* operands = "q, k, v, mask, bias, y, l";
-  auto views() const { return std::tie(q, k, v, mask, bias, y, l); }
+      "s = cap(scale q k^T) + bias where seen, y = softmax(s, sink) v, l = log sum exp(s, sink)";
+  static constexpr const char* operands = "q, k, v, mask, bias, documents, sink, y, l";
+  auto views() const { return std::tie(q, k, v, mask, bias, documents, sink, y, l); }
   DType dtype() const { return q.dtype; }
   ModelFlops model_flops() const {
     const double a_pair = 2.0 * static_cast<double>(head_size() + value_size());
@@ -22,8 +23,10 @@ struct AttentionForward : AttentionScores {
   }
   Cost cost() const {
     const double a_pair = score_flops() + 3 + (dropout.p > 0 ? 1 : 0) + 2.0 * value_size();
-    return flops(pairs() * a_pair + rows() * (value_size() + 2)) + reads_of_scores(true) +
-           writes(y, l);
+    const double all = static_cast<double>(batch() * heads() * tokens());
+    const double a_row = value_size() + 2.0 + (sink.defined() ? 3 : 0);
+    return flops(pairs() * a_pair + (sink.defined() ? all : rows()) * a_row) +
+           reads_of_scores(true) + reads_if(all > 0, sink) + writes(y, l);
   }
   template <class T>
   void reference() const {
@@ -47,15 +50,16 @@ struct AttentionForward : AttentionScores {
     const auto query = query_of<T>(b, h, t);
     const auto value = head<T>(v, b, group_of(h));
     const auto out = head<T>(y, b, h);
-    A top(-INFINITY), sum(0);  // without the maximum taken out exp overflows at 88 in f32
+    // Without the maximum taken out exp overflows at 88 in f32.
+    A top = sink.defined() ? A(sink.at<T>(h)) : A(-INFINITY), sum(0);
     p.assign(list.size(), A(0));
     for (size_t n = 0; n < list.size(); ++n) {
       p[n] = score<T>(query, list[n]).value;
       top = larger(top, p[n]);
     }
-    const bool nothing =
-        list.empty() || top == A(-INFINITY);  // a bias may hide keys as a mask does
+    const bool nothing = top == A(-INFINITY);  // a bias may hide keys as a mask does
     const A shift = nothing ? A(0) : top;
+    if (sink.defined()) sum += exp(A(sink.at<T>(h)) - shift);
     for (size_t n = 0; n < list.size(); ++n) {
       p[n] = exp(p[n] - shift);
       sum += p[n];

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "core/op.h"
+#include "core/ops/attention/visible.h"
 #include "core/random.h"
 
 namespace tally::ops {
@@ -24,8 +25,18 @@ struct AttentionDropout {
 struct AttentionOptions {
   /// A token sees itself and what came before it; the last token of q aligns with the last of k.
   bool causal = true;
-  /// Only the last `window` of these, itself counted (Beltagy et al. 2020, arXiv:2004.05150).
+  /// Only the last `window` of these, itself counted; not causal, as many ahead too (Beltagy et al.
+  /// 2020, arXiv:2004.05150).
   std::optional<int64_t> window;
+  /// Of what came before, a sparse part in place of a window (Child et al. 2019, arXiv:1904.10509):
+  /// strided or fixed, with its stride and, fixed, how many keys sum up a block of `stride`.
+  KeyPattern pattern = KeyPattern::all;
+  int64_t stride = 0, summary = 1;
+  /// The first `global` tokens are seen by all and see all that causal leaves them.
+  int64_t global = 0;
+  /// The first `prefix` keys are seen by all, by each other too (Raffel et al. 2019,
+  /// arXiv:1910.10683, fig. 4).
+  int64_t prefix = 0;
   /// Scores u become cap tanh(u / cap), before the mask (Gemma 2, arXiv:2408.00118, sec. 2).
   std::optional<double> soft_cap;
   /// Factor of q.k; 1 / sqrt(K) where not given.
@@ -36,12 +47,32 @@ struct AttentionOptions {
   AttentionDropout dropout;
 };
 
+/// Error by name for a choice of keys without a meaning.
+inline void check_pattern(const AttentionOptions& o) {
+  check(
+      !o.window || *o.window >= 1,
+      "attention: a window is the number of tokens that a token sees, itself counted, so at least "
+      "1; got ",
+      o.window.value_or(0), in_module());
+  const bool sparse = o.pattern != KeyPattern::all;
+  check(!sparse || (o.causal && !o.window && o.stride >= 1),
+        "attention: a pattern needs causal, a stride of at least 1 and no window; got stride = ",
+        o.stride, o.causal ? "" : ", not causal", o.window ? ", a window" : "", in_module());
+  check(sparse || o.stride == 0, "attention: stride = ", o.stride,
+        " needs the pattern strided or fixed", in_module());
+  check(o.pattern != KeyPattern::fixed || (o.summary >= 1 && o.summary <= o.stride),
+        "attention: summary must be 1 to stride = ", o.stride, " keys of a block; got ", o.summary,
+        in_module());
+  check(o.global >= 0, "attention: global must be a number of tokens, from 0; got ", o.global,
+        in_module());
+  check(o.prefix >= 0 && (o.causal || o.prefix == 0),
+        "attention: prefix must be a number of keys, from 0, that causal would hide; got ",
+        o.prefix, o.causal ? "" : " without causal", in_module());
+}
+
 /// Error by name for an option without a meaning.
 inline void check_options(const AttentionOptions& o) {
-  check(!o.window || (*o.window >= 1 && o.causal),
-        "attention: a window is the number of tokens that a causal token sees, itself counted, so "
-        "at least 1; got ",
-        o.window.value_or(0), o.causal ? "" : " without causal", in_module());
+  check_pattern(o);
   const double cap = o.soft_cap.value_or(1), scale = o.scale.value_or(1), p = o.dropout.p;
   check(std::isfinite(cap) && cap > 0, "attention: soft_cap must be a finite number above 0; got ",
         cap, in_module(), "; leave it out for none");
@@ -51,36 +82,5 @@ inline void check_options(const AttentionOptions& o) {
         in_module());
   check(p >= 0 && p <= 1, "attention: dropout must be a probability in 0..1; got ", p, in_module());
 }
-
-/// Which keys a query can see by its place alone, T queries being the last of S keys.
-struct VisibleKeys {
-  bool causal = true;
-  int64_t window = 0;  // 0: no window
-  int64_t queries = 0, keys = 0;
-
-  struct Range {
-    int64_t begin, end;
-  };
-  Range of(int64_t t) const {
-    const int64_t end = causal ? keys - queries + t + 1 : keys;
-    return {window && end > window ? end - window : 0, end};
-  }
-  /// Pairs of a query and a key that it sees.
-  double pairs() const {
-    const double t = static_cast<double>(queries), s = static_cast<double>(keys);
-    if (!causal) return t * s;
-    const double past = s - t;
-    if (!window) return t * past + t * (t + 1) / 2;
-    const double w = static_cast<double>(window);
-    const double growing =
-        std::min(std::max(w - past, 0.0), t);  // rows that see fewer than `window`
-    return growing * past + growing * (growing + 1) / 2 + (t - growing) * w;
-  }
-  /// Keys that some query sees.
-  int64_t seen() const {
-    if (queries == 0) return 0;
-    return window ? std::min(keys, queries + window - 1) : keys;
-  }
-};
 
 }  // namespace tally::ops

@@ -12,6 +12,7 @@ namespace tally::ops {
 /// What attention's forward and backward share: the sizes, which keys a query sees, and its scores.
 struct AttentionScores {
   In q, k, v, mask, bias;  // mask and bias as (B,H,T,S), with strides 0 where they broadcast
+  In documents, sink;      // (B,S) i64; (H)
   VisibleKeys visible;
   double scale = 1, cap = 0, alibi = 0;  // 0: none
   AttentionDropout dropout;
@@ -43,7 +44,7 @@ struct AttentionScores {
     if (pairs() == 0) return {};
     const double part = static_cast<double>(visible.seen()) / static_cast<double>(keys());
     const double kv = k.nbytes() + (values ? v.nbytes() : 0);
-    return reads(q) + Cost{0, part * kv + mask_bytes() + bias_bytes(), 0};
+    return reads(q, documents) + Cost{0, part * kv + mask_bytes() + bias_bytes(), 0};
   }
   double mask_bytes() const {
     double n = mask.defined() ? 1 : 0;
@@ -67,12 +68,16 @@ struct AttentionScores {
   /// The keys that query t of head h sees, in order.
   void list_keys(int64_t b, int64_t h, int64_t t, std::vector<int64_t>& list) const {
     list.clear();
-    const VisibleKeys::Range range = visible.of(t);
     const Shape& s = mask.strides;
-    for (int64_t j = range.begin; j < range.end; ++j) {
-      if (!mask.defined() || mask.pointer<uint8_t>()[b * s[0] + h * s[1] + t * s[2] + j * s[3]])
-        list.push_back(j);
-    }
+    const int64_t own = documents.defined() ? document(b, visible.position(t)) : 0;
+    visible.of(t).each([&](int64_t j) {
+      if (mask.defined() && !mask.pointer<uint8_t>()[b * s[0] + h * s[1] + t * s[2] + j * s[3]])
+        return;
+      if (!documents.defined() || document(b, j) == own) list.push_back(j);
+    });
+  }
+  int64_t document(int64_t b, int64_t j) const {
+    return documents.pointer<int64_t>()[b * documents.strides[0] + j * documents.strides[1]];
   }
 
   /// One query and what its scores need besides: its key head, its row of the bias, its slope.
