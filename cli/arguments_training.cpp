@@ -13,7 +13,7 @@ void add_common(CLI::App& app, Common& o) {
   app.add_option_function<uint64_t>(
          "--seed", [&o](uint64_t s) { o.seed = s, o.seed_given = true; },
          "Seed of all randomness (1)")
-      ->check(whole(0, INT64_MAX));
+      ->check(whole(0, 1'000'000'000'000'000));  // as the field train.seed
 }
 
 void add_target(CLI::App& app, TargetOptions& t) {

@@ -90,6 +90,12 @@ std::string bytes_text(double bytes) {
   return n + (n.find(' ') == std::string::npos ? " B" : "B");
 }
 
+void check_writable_folder(const std::string& file) {
+  const std::string folder = std::filesystem::absolute(file).parent_path().string();
+  check(::access(folder.c_str(), W_OK | X_OK) == 0, file, ": the folder ", folder,
+        " is not there or may not be written to; make it, or name another file");
+}
+
 void check_memory(const char* verb, double bytes) {
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));

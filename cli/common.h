@@ -45,6 +45,10 @@ std::string short_number(double value);
 /// "64.2 MB" in powers of 1000.
 std::string bytes_text(double bytes);
 
+/// Refuses a file whose folder is not there or may not be written to, before the work whose result
+/// it is to hold.
+void check_writable_folder(const std::string& file);
+
 /// Refuses what takes more than the machine's memory before the first byte of it is taken: the
 /// system would grant it and end the program later.
 void check_memory(const char* verb, double bytes);

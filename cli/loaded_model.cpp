@@ -1,6 +1,6 @@
 #include "cli/loaded_model.h"
 
-#include "data/json.h"
+#include "cli/run_inputs.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"
 #include "models/checkpoint.h"
@@ -33,19 +33,13 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-std::string trained_dtype(const std::string& run) {
-  const Json env = read_json(run + "/env.json");
-  const Json dtype = env.is_object() ? env.value("dtype", Json()) : Json();
-  return dtype.is_string() ? dtype.get<std::string>() : "";
-}
-
 LoadedModel load_model(const std::string& name, DType dtype, Device device) {
   Target target = resolve_target(name);
   check(target.kind == TargetKind::run || target.kind == TargetKind::hugging_face, name,
         ": has no weights; name a run directory (tally train) or a Hugging Face directory");
   LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
   if (target.kind == TargetKind::run) {
-    check(dtype == DType::f64 || trained_dtype(target.folder) != "f64", name,
+    check(dtype == DType::f64 || read_run_inputs(target.folder).dtype != "f64", name,
           ": was trained in f64, more than ", dtype, " holds; give --dtype f64");
     const std::string latest = RunDirectory::open(target.folder).latest();
     check(!latest.empty(), target.folder, ": has no checkpoint yet");

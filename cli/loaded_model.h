@@ -14,8 +14,6 @@ struct LoadedModel {
   std::unique_ptr<nn::Decoder> model;
   std::string folder;
 };
-/// The element type that a run was trained in; "" where its env.json does not say.
-std::string trained_dtype(const std::string& run);
 /// Error for a run of f64 in another type: its weights would lose digits.
 LoadedModel load_model(const std::string& name, DType dtype, Device device);
 /// The tokenizer that lies in the model's folder. Error when there is none.

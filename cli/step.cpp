@@ -15,6 +15,7 @@ int step(const StepOptions& o) {
     std::fputs(to_json_text(resolve_target(o.target.name, o.target.set).config).c_str(), stdout);
     return 0;
   }
+  if (!o.html.empty()) check_writable_folder(o.html);  // before the work, not after it
   StepModel s =
       make_step_model(o.target.name, o.target.set, dtype_of_options(o), device_of_options(o));
   const StepBatch batch = make_step_batch(o, s);

@@ -1,11 +1,11 @@
 #include "cli/step_data.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "cli/common.h"
 #include "cli/loaded_model.h"
+#include "cli/run_inputs.h"
 #include "data/text_data.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"
@@ -21,26 +21,16 @@ bool has_dropout(const ModelConfig& m) {
   return m.embedding_dropout > 0 || m.attention_dropout > 0 || m.residual_dropout > 0;
 }
 
-uint64_t dropout_position_of(const std::string& text, const std::string& folder) {
-  uint64_t position = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
-  check(error == std::errc() && end == text.data() + text.size(), folder,
-        "/state.json: dropout_position must be a whole number; got '", text, "'");
-  return position;
-}
-
 void load_run_state(StepModel& s) {
   const RunDirectory run = RunDirectory::open(s.target.folder);
   const std::string folder = run.latest();
-  const std::string trained = trained_dtype(run.path());
+  const std::string trained = read_run_inputs(run.path()).dtype;
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
   const RunDirectory::State state = run.read_state(folder);
   RunDirectory::load(folder + "/optimizer.safetensors", s.optimizer->state());
   s.optimizer->set_steps(state.step);
-  const auto position = state.facts.find("dropout_position");
-  if (s.dropout && position != state.facts.end())
-    s.dropout->set_position(dropout_position_of(position->second, folder));
+  if (s.dropout) s.dropout->set_position(state.dropout_position(folder));
 }
 
 // The tokenizer of a run or a checkpoint; bytes for a vocabulary as small as that.
@@ -55,12 +45,7 @@ Tokenizer tokenizer_of(const StepModel& s) {
 
 std::vector<std::string> files_of(const StepOptions& o, const StepModel& s) {
   if (!o.data.empty() || s.target.kind != TargetKind::run) return o.data;
-  const Json env = read_json(s.target.folder + "/env.json");
-  const auto is_text = [](const Json& j) { return j.is_string(); };
-  check(env.is_object() && env.contains("data") && env["data"].is_array() &&
-            std::all_of(env["data"].begin(), env["data"].end(), is_text),
-        s.target.folder, "/env.json: does not say what the run was trained on; give --data FILE");
-  return env["data"].get<std::vector<std::string>>();
+  return read_run_inputs(s.target.folder).files("give --data FILE");
 }
 
 MicroBatch batch_of(std::span<const int64_t> ids, std::span<const int64_t> targets,

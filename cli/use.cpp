@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 
 #include "cli/common.h"
 #include "cli/loaded_model.h"
+#include "cli/run_inputs.h"
 #include "core/ops/clip.h"
 #include "data/text_data.h"
 #include "models/generate.h"
@@ -16,43 +19,22 @@
 namespace tally::cli {
 namespace {
 
-/// What the run says it was trained on: the files, and the hash of their training split ("": not
-/// said).
-struct TrainedOn {
-  std::vector<std::string> files;
-  std::string hash;
-};
-TrainedOn trained_on(const std::string& folder) {
-  const std::string path = folder + "/env.json";
-  const Json env = read_json(path);
-  check(env.is_object() && env.contains("data") && env["data"].is_array(), path,
-        ": does not say what the run was trained on; give --data FILE");
-  TrainedOn t;
-  for (const Json& file : env["data"]) {
-    check(file.is_string(), path, ": data must be a list of file names; give --data FILE");
-    t.files.push_back(file.get<std::string>());
-  }
-  if (env.contains("data_hash") && env["data_hash"].is_string())
-    t.hash = env["data_hash"].get<std::string>();
-  return t;
-}
-
 /// The tokens to evaluate on: the given files whole, or the run's own held-out split.
 TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
                             const Tokenizer& tokenizer) {
   tally::DataOptions options;
-  TrainedOn trained;
+  RunInputs trained;
   std::vector<std::string> files = o.data;
   if (files.empty()) {
-    trained = trained_on(loaded.folder);
-    files = trained.files;
+    trained = read_run_inputs(loaded.folder);
+    files = trained.files("give --data FILE");
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
   TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
                                          : tokenize_files(files, tokenizer, options.text);
   if (!o.data.empty()) return splits.train;
-  if (!o.quiet && !trained.hash.empty() && trained.hash != splits.train.content_hash()) {
+  if (!o.quiet && !trained.data_hash.empty() && trained.data_hash != splits.train.content_hash()) {
     std::fprintf(stderr,
                  "note: %s changed since this run was trained: what is held out now may have been "
                  "trained on then\n",
@@ -83,6 +65,23 @@ double weight_bytes(nn::Decoder& model) {
   return n;
 }
 
+/// A line with rate and time left, for evaluations that take a while.
+class EvaluationProgress {
+ public:
+  explicit EvaluationProgress(bool quiet) : line_(std::make_shared<ProgressLine>(quiet)) {}
+  void operator()(int64_t done, int64_t all) const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    if (passed.count() < 1) return;
+    const double rate = static_cast<double>(done) / passed.count();
+    line_->show(fmt::format("eval {}/{} tokens  {} tokens/s  ETA {}", done, all, short_number(rate),
+                            duration_text(static_cast<double>(all - done) / rate)));
+  }
+
+ private:
+  std::shared_ptr<ProgressLine> line_;  // copies of this share one line
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 }  // namespace
 
 int eval(const EvalOptions& o) {
@@ -91,7 +90,8 @@ int eval(const EvalOptions& o) {
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
-  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context);
+  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context, 0,
+                                EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},
@@ -100,8 +100,9 @@ int eval(const EvalOptions& o) {
                 {"tokens", e.tokens},
                 {"bytes", e.bytes}});
   } else {
-    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld tokens\n", e.loss,
-                e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens));
+    std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld %stokens\n",
+                e.loss, e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens),
+                o.data.empty() ? "held-out " : "");
   }
   return 0;
 }

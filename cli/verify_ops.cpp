@@ -1,11 +1,11 @@
 #include "cli/verify_ops.h"
-#include "autograd/tape.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "autograd/functional.h"
 #include "autograd/proof/run_sample.h"
+#include "autograd/tape.h"
 #include "models/safetensor_file.h"
 #include "models/weight_files.h"
 

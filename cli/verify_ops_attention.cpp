@@ -5,6 +5,7 @@
 #include "autograd/functional.h"
 #include "cli/verify_ops.h"
 #include "core/ops/position.h"
+#include "nn/latent_attention.h"
 
 namespace tally::cli {
 namespace {
@@ -96,30 +97,28 @@ OpOutputs gqa_layer(const C& c) {
   return only(linear(reshape(y, {b, t, -1}), c.in("wo")));
 }
 
-/// DeepSeek's latent attention, decompressed: rope on a part of each query head and on one key part
-/// that all heads share.
+/// DeepSeek's latent attention with the weights of the case.
 OpOutputs mla_layer(const C& c) {
   const Tensor& x = c.in("x");
-  const int64_t b = x.size(0), t = x.size(1), h = c.integer("heads");
-  const int64_t plain = c.integer("qk_nope_head_dim"), turned = c.integer("qk_rope_head_dim");
-  const int64_t latent = c.integer("kv_lora_rank"), value = c.integer("v_head_dim");
-  const Tensor turns = table(c, t, turned);
-  const ops::Rope::Attrs form{RotaryPairs::interleaved, 0};
-  const Tensor q = c.maybe("w_q").defined()
-                       ? linear(x, c.in("w_q"))
-                       : linear(rms_norm(linear(x, c.in("w_qa")), c.in("q_norm")), c.in("w_qb"));
-  const Tensor qh = reshape(q, {b, t, h, plain + turned}), both = linear(x, c.in("w_kva"));
-  const Tensor normed = rms_norm(contiguous(narrow(both, 2, 0, latent)), c.in("kv_norm"));
-  const Tensor kv = reshape(linear(normed, c.in("w_kvb")), {b, t, h, plain + value});
-  const Tensor shared =
-      rope(reshape(contiguous(narrow(both, 2, latent, turned)), {b, t, 1, turned}), turns, form);
-  const Tensor queries = concat({contiguous(narrow(qh, 3, 0, plain)),
-                                 rope(contiguous(narrow(qh, 3, plain, turned)), turns, form)},
-                                3);
-  const Tensor keys = concat(
-      {contiguous(narrow(kv, 3, 0, plain)), contiguous(expand(shared, {b, t, h, turned}))}, 3);
-  const Tensor y = attention(queries, keys, narrow(kv, 3, plain, value));
-  return only(linear(reshape(y, {b, t, -1}), c.in("wo")));
+  const bool ranked = !c.maybe("w_q").defined();
+  nn::LatentAttentionOptions o;
+  o.d_model = x.size(2);
+  o.heads = c.integer("heads");
+  o.kv_lora_rank = c.integer("kv_lora_rank");
+  o.q_lora_rank = ranked ? c.in("w_qa").size(0) : 0;
+  o.qk_nope_head_dim = c.integer("qk_nope_head_dim");
+  o.qk_rope_head_dim = c.integer("qk_rope_head_dim");
+  o.v_head_dim = c.integer("v_head_dim");
+  nn::LatentAttention layer(o, x.dtype(), kMeta);  // its own weights are not used
+  layer.q = ranked ? c.in("w_qb") : c.in("w_q");
+  if (ranked) layer.q_down = c.in("w_qa"), layer.q_norm.weight = c.in("q_norm");
+  layer.kv_down = c.in("w_kva");
+  layer.kv_norm.weight = c.in("kv_norm");
+  layer.kv_up = c.in("w_kvb");
+  layer.out = c.in("wo");
+  nn::Positions positions;
+  positions.table = table(c, x.size(1), o.qk_rope_head_dim);
+  return only(layer.forward(x, positions));
 }
 
 // Blocks: one head with q = k = v = x wa, and gelu(x w1) w2.

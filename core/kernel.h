@@ -2,6 +2,7 @@
 #include <array>
 #include <chrono>
 #include <concepts>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -101,7 +102,8 @@ void note_writes(const C& call) {
 template <KernelCall C>
 void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   Recorder& r = recorder();
-  if (r.watcher) r.watcher->before(watched(call));
+  std::optional<WatchedCall> shown;
+  if (r.watcher) r.watcher->before(shown.emplace(watched(call)));
   r.provider = nullptr;
   const auto from = std::chrono::steady_clock::now();
   if (kernel) kernel(call);
@@ -128,7 +130,7 @@ void run_listed(Device device, const C& call, Kernel<C> kernel, bool fallback) {
   for (const View* v : view_list(call)) {
     if (v->defined()) e.shapes.push_back(v->shape);
   }
-  if (r.watcher) r.watcher->after(watched(call), e);
+  if (r.watcher && shown) r.watcher->after(*shown, e);
   if (r.ledger) r.ledger->add(std::move(e));
 }
 

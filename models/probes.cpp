@@ -10,7 +10,7 @@
 namespace tally {
 namespace {
 
-/// "blocks[3]" of "blocks[3].attention"; the path itself when there is nothing below a block.
+// "blocks[3]" itself, and "blocks[3].attention" or "blocks[3].mlp": modules by their paths.
 bool is_block(std::string_view module) {
   return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -185,6 +186,17 @@ std::string RunDirectory::latest() const {
   check(fs::is_directory(file(kReplaced)), file("latest"), ": names ", named,
         ", which is not there");
   return file(kReplaced);  // the process was killed while it saved this step a second time
+}
+
+uint64_t RunDirectory::State::dropout_position(const std::string& checkpoint) const {
+  const auto it = facts.find("dropout_position");
+  check(it != facts.end(), checkpoint, "/state.json: dropout_position is missing");
+  const std::string& text = it->second;
+  uint64_t position = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), position);
+  check(error == std::errc() && end == text.data() + text.size(), checkpoint,
+        "/state.json: dropout_position must be a whole number; got '", text, "'");
+  return position;
 }
 
 RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) const {

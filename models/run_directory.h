@@ -35,6 +35,8 @@ class RunDirectory {
   struct State {
     int64_t step = 0;                          // updates done
     std::map<std::string, std::string> facts;  // everything else a resume needs, as text
+    /// Where the random streams of dropout stand. Error naming `checkpoint` where it is not said.
+    uint64_t dropout_position(const std::string& checkpoint) const;
   };
   /// Writes checkpoints/step-N, makes it the newest, and removes what lies before the newest `keep`
   /// and whatever a killed process left behind.

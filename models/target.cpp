@@ -37,6 +37,11 @@ Target from_folder(const std::string& folder) {
   std::vector<std::string> names;
   for (const Preset& preset : presets()) names.push_back(preset.name);
   const std::string best = closest(name, names);
+  if (best.empty() && name.find('/') != std::string::npos)
+    fail(name,
+         ": there is no file or folder of that name; a run directory is what `tally train "
+         "... --out ",
+         name, "` writes (./demo.sh writes runs/demo)");
   fail(name, ": there is no preset, file or folder of that name; ",
        best.empty() ? "`tally models` lists the presets" : "did you mean \"" + best + "\"?");
 }

@@ -1,10 +1,9 @@
 #include "models/trainer.h"
-#include "core/ops/clip.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/ops/clip.h"
 #include "models/bad_values.h"
 #include "models/build.h"
 #include "models/recompute.h"
@@ -122,7 +121,8 @@ StepResult Trainer::step() {
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
                     std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
-                    int64_t batches) {
+                    int64_t batches,
+                    const std::function<void(int64_t done, int64_t all)>& progress) {
   const Dataset windows(tokens, context);
   int64_t last = windows.windows();
   if (batches > 0) last = std::min(last, batches * batch);
@@ -139,6 +139,7 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
     nats += loss.item() * static_cast<double>(rows * context);
     e.tokens += rows * context;
     e.bytes += source_bytes(targets, byte_lengths);
+    if (progress) progress(e.tokens, last * context);
   }
   e.loss = nats / static_cast<double>(e.tokens);
   e.bits_per_byte = e.bytes > 0 ? bits_per_byte(nats, e.bytes) : 0;
@@ -186,14 +187,7 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   RunDirectory::load(folder + "/model.safetensors", named_model());
   RunDirectory::load(folder + "/optimizer.safetensors", step_->optimizer().state());
   step_->optimizer().set_steps(state.step);
-  const auto position = state.facts.find("dropout_position");
-  check(position != state.facts.end(), folder, "/state.json: dropout_position is missing");
-  uint64_t number = 0;
-  const char* end = position->second.data() + position->second.size();
-  const auto read = std::from_chars(position->second.data(), end, number);
-  check(read.ec == std::errc() && read.ptr == end, folder,
-        "/state.json: dropout_position must be a whole number; got '", position->second, "'");
-  dropout_.set_position(number);
+  dropout_.set_position(state.dropout_position(folder));
 }
 
 }  // namespace tally

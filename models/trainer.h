@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -95,9 +96,11 @@ class Trainer {
 };
 
 /// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the
-/// text.
+/// text; of the first `batches` alone, where that is not 0. `progress` is called after each with the
+/// tokens that are done and all of them.
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
                     std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
-                    int64_t batches = 0);
+                    int64_t batches = 0,
+                    const std::function<void(int64_t done, int64_t all)>& progress = {});
 
 }  // namespace tally

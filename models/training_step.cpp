@@ -1,11 +1,11 @@
 #include "models/training_step.h"
-#include "core/ops/embedding.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "autograd/functional.h"
+#include "core/ops/embedding.h"
 
 namespace tally {
 
@@ -90,11 +90,17 @@ void TrainingStep::load(const Batch& batch, int64_t micro) {
   put(targets_, host_targets_);
 }
 
-TrainingStep::Pass TrainingStep::pass() {
+StepPass TrainingStep::pass() {
+  return forward_backward(model_, ids_, targets_, tokens(), &dropout_, after_forward);
+}
+
+StepPass forward_backward(nn::Decoder& model, const Tensor& ids, const Tensor& targets,
+                          int64_t tokens, Generator* dropout,
+                          const std::function<void()>& between) {
   Tape tape;
   Tensor stats;
-  Tensor loss = model_.loss(ids_, targets_, tokens(), &dropout_, &stats);
-  if (after_forward) after_forward();
+  Tensor loss = model.loss(ids, targets, tokens, dropout, &stats);
+  if (between) between();
   tape.backward(loss);
   const Tensor sums = stats.detach();
   return {loss, sums.narrow(0, ops::LossStats::kLogZ, 1),
@@ -132,7 +138,7 @@ TrainingStep::Result TrainingStep::gradients(const Batch& batch) {
 
 void TrainingStep::run_pass(int64_t micro, Result& result) {
   enter(micro == 0 ? Part::first : Part::next);
-  Pass made;
+  StepPass made;
   if (recording() && micro < 2) {
     Program& program = micro == 0 ? programs_->first : programs_->next;
     Programs::Outputs& outputs = micro == 0 ? programs_->first_pass : programs_->next_pass;

@@ -19,6 +19,17 @@ struct StepOptions {
   double clip = 1;             // largest global gradient norm; 0: no limit
 };
 
+/// What one pass over a micro-batch leaves besides the gradients.
+struct StepPass {
+  Tensor loss;          // its share of the step's mean
+  Tensor log_z, count;  // sum of log Z, and targets that count
+};
+/// Forward and backward pass of one micro-batch of a step over `tokens` tokens. `between` is called
+/// when the loss is there and the backward pass is not.   ids, targets (B,T) of i64
+StepPass forward_backward(nn::Decoder& model, const Tensor& ids, const Tensor& targets,
+                          int64_t tokens, Generator* dropout,
+                          const std::function<void()>& between = {});
+
 /// How a step is run; the bits are the same.
 ///   eager      every tensor asks the backend for memory
 ///   planned    the tensors of a step have places in one arena, planned from a run on meta
@@ -27,8 +38,9 @@ enum class StepMode : uint8_t { eager, planned, replayed };
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(nn::Decoder&)>;
 
-/// One step of training: forward and backward passes over micro-batches, clip, update. The one
-/// place that does so: the trainer, the report on meta and the benchmarks call it.
+/// One step of training: forward and backward passes over micro-batches, clip, update. The
+/// trainer, the report on meta and the benchmarks call it; a walk (models/walk.h) takes the same
+/// passes with its own batches.
 class TrainingStep {
  public:
   /// Marks the parameters of `model` as leaves and makes its optimizer. `dropout` gives the random
@@ -78,10 +90,7 @@ class TrainingStep {
   MemoryPlan plan() const;
   void enter(Part part);
   void load(const Batch& batch, int64_t micro);
-  struct Pass {
-    Tensor loss, log_z, count;  // sum of log Z and targets that count
-  };
-  Pass pass();
+  StepPass pass();
   void run_pass(int64_t micro, Result& result);
   Result run(const Batch& batch);
   Result replay(const Batch& batch);

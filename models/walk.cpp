@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "autograd/tape.h"
+#include "models/training_step.h"
 
 namespace tally {
 namespace {
@@ -123,10 +123,8 @@ Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const Wa
   int64_t tokens = 0;  // what the mean is over
   for (const MicroBatch& b : batches) tokens += b.targets.numel();
   for (const MicroBatch& b : batches) {
-    Tape tape;
-    const Tensor loss = model.loss(b.ids, b.targets, tokens, o.dropout);
-    walk.loss += loss.item();
-    tape.backward(loss);
+    const StepPass pass = forward_backward(model, b.ids, b.targets, tokens, o.dropout);
+    walk.loss += pass.loss.item();
   }
   if (optimizer) {
     const optim::ClippedNorm clip = optim::clip_factor(optimizer->groups(), o.clip);

@@ -59,6 +59,8 @@ expect 1 'short.txt/p: cannot make this folder' profile llama-smoke --out short.
 expect 1 'cannot make this folder: File name too long' profile llama-smoke --out "$(printf 'x%.0s' {1..300})"
 expect 1 'did you mean "demo"' train dmeo --data short.txt --out run
 expect 1 'nofile.txt: cannot open' train llama-smoke --data nofile.txt --out run
+expect 1 "./demo.sh writes runs/demo" generate runs/none
+expect 1 "is not there or may not be written to" step llama-smoke --html none/page.html
 expect 1 'it is empty' train llama-smoke --data empty.txt --out run
 expect 1 'needs more documents' train llama-smoke --data short.txt --out run
 # F44

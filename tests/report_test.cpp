@@ -13,20 +13,13 @@
 #include "models/profile.h"
 #include "models/report.h"
 #include "models/tensorboard.h"
-#include "models/zoo.h"
+#include "tests/training_helpers.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 namespace fs = std::filesystem;
 
 namespace {
-
-ModelConfig small(const char* preset) {
-  register_all();
-  RunConfig c = find_preset(preset).config;
-  c.resolve_and_check(preset);
-  return c.model;
-}
 
 struct Folder {
   fs::path path = fs::temp_directory_path() / "tally_report_test";
@@ -43,7 +36,7 @@ struct Folder {
 TEST_CASE("profile: its calls are those of the account on meta, line for line, live bytes too",
           "[report]") {
   for (const char* preset : {"llama-smoke", "gpt-smoke"}) {
-    const ModelConfig config = small(preset);
+    const ModelConfig config = test::preset_model(preset);
     ProfileOptions o;
     o.batch = 2;
     o.seq = 12;
@@ -78,7 +71,7 @@ TEST_CASE("profile: the trace is JSON in which every call lies within the span o
   ProfileOptions o;
   o.seq = 8;
   o.steps = 1;
-  const Profile p = profile_model(small("llama-smoke"), o);
+  const Profile p = profile_model(test::preset_model("llama-smoke"), o);
   const Json trace = parse_json(chrome_trace(p.calls), "trace");
   size_t calls = 0, spans = 0;
   double end = 0, module_end = 0;
@@ -102,10 +95,12 @@ TEST_CASE("profile: the trace is JSON in which every call lies within the span o
 TEST_CASE("profile: refuses what cannot be timed or does not fit", "[report][error]") {
   ProfileOptions o;
   o.seq = 100000;
-  CHECK_THROWS_WITH(profile_model(small("llama-smoke"), o), Contains("do not fit the context"));
+  CHECK_THROWS_WITH(profile_model(test::preset_model("llama-smoke"), o),
+                    Contains("do not fit the context"));
   o.seq = 8;
   o.device = kMeta;
-  CHECK_THROWS_WITH(profile_model(small("llama-smoke"), o), Contains("meta computes nothing"));
+  CHECK_THROWS_WITH(profile_model(test::preset_model("llama-smoke"), o),
+                    Contains("meta computes nothing"));
 }
 
 TEST_CASE("chart: ticks are round numbers within the range", "[report]") {
@@ -231,7 +226,7 @@ TEST_CASE("report: the ledger of a step comes back from its file", "[report]") {
   ProfileOptions o;
   o.seq = 8;
   o.steps = 1;
-  const Profile p = profile_model(small("gpt-smoke"), o);
+  const Profile p = profile_model(test::preset_model("gpt-smoke"), o);
   cli::save_ledger(run.path.string(), {p.calls, {1e9, {{"L1", 4e9}, {"memory", 1e9}}}, 0.5});
   const cli::RunFiles r = cli::read_run(run.path.string());
   REQUIRE(r.ledger.calls.size() == p.calls.size());

@@ -18,12 +18,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-ModelConfig config_of(const char* preset) {
-  register_all();
-  RunConfig c = find_preset(preset).config;
-  c.resolve_and_check(preset);
-  return c.model;
-}
 Walk walk_of(const ModelConfig& config, uint64_t seed = 1, int64_t first = 4,
              const std::function<void(nn::Decoder&)>& change = {}, bool update = true) {
   const auto model = build_model(config, DType::f32, kCPU);
@@ -42,7 +36,7 @@ constexpr int64_t kAll = int64_t{1} << 40;
 
 TEST_CASE("step: its calls are those of the account on meta, with what each saves", "[step]") {
   for (const char* preset : {"llama-smoke", "gpt-smoke"}) {
-    const ModelConfig config = config_of(preset);
+    const ModelConfig config = test::preset_model(preset);
     const Walk walk = walk_of(config);
     ReportOptions r;
     r.batch = 2;
@@ -69,7 +63,7 @@ TEST_CASE("step: its calls are those of the account on meta, with what each save
 }
 
 TEST_CASE("step: a walk has the bits of a step that nobody looks at", "[step]") {
-  const ModelConfig config = config_of("llama-smoke");
+  const ModelConfig config = test::preset_model("llama-smoke");
   const Tensor ids = random_ids({2, 12}, config.vocab, 3, kCPU),
                targets = random_ids({2, 12}, config.vocab, 4, kCPU);
   const auto trained = [&](bool walked) {
@@ -98,7 +92,7 @@ TEST_CASE("step: a walk has the bits of a step that nobody looks at", "[step]") 
 TEST_CASE(
     "step: text and JSON show formula, shapes, cost and values of the calls that are asked for",
     "[step]") {
-  const Walk walk = walk_of(config_of("llama-smoke"));
+  const Walk walk = walk_of(test::preset_model("llama-smoke"));
   const auto gates = filtered(walk, {1, 0, "gate", "blocks[0]"});
   REQUIRE(gates.size() == 2);
   const std::string text = step_text(gates);
@@ -114,7 +108,7 @@ TEST_CASE(
 }
 
 TEST_CASE("step: a filter that fits nothing says what there is", "[step][error]") {
-  const Walk walk = walk_of(config_of("llama-smoke"));
+  const Walk walk = walk_of(test::preset_model("llama-smoke"));
   CHECK_THROWS_WITH(filtered(walk, {1, 0, "gaet", ""}), Contains("no call of this step is named"));
   CHECK_THROWS_WITH(filtered(walk, {1, 0, "", "block[0]"}), Contains("no call of this step is in"));
   CHECK_THROWS_WITH(filtered(walk, {9999, 0, "", ""}), Contains("the step has calls 1 to"));
@@ -123,7 +117,7 @@ TEST_CASE("step: a filter that fits nothing says what there is", "[step][error]"
 }
 
 TEST_CASE("step: the page stands alone and has every call to unfold", "[step][report]") {
-  const Walk walk = walk_of(config_of("gpt-smoke"));
+  const Walk walk = walk_of(test::preset_model("gpt-smoke"));
   const std::string html = step_page("Step <1>", "tokens", walk, walk.calls);
   CHECK_THAT(html, Contains("Step &lt;1&gt;") && Contains("softmax(s) v") && Contains("optimizer"));
   CHECK(html.find("http") == html.find("http://www.w3.org"));  // the name space of SVG, no link
@@ -134,7 +128,7 @@ TEST_CASE("step: the page stands alone and has every call to unfold", "[step][re
 }
 
 TEST_CASE("compare: the same weights and batch differ nowhere", "[step]") {
-  const ModelConfig config = config_of("llama-smoke");
+  const ModelConfig config = test::preset_model("llama-smoke");
   const Walk a = walk_of(config, 1, kAll), b = walk_of(config, 1, kAll);
   const WalkDifference d = first_difference(a, b);
   CHECK(d.what == WalkDifference::What::none);
@@ -143,7 +137,7 @@ TEST_CASE("compare: the same weights and batch differ nowhere", "[step]") {
 
 TEST_CASE("compare: one changed weight names the first op that reads it, and how far it is off",
           "[step]") {
-  const ModelConfig config = config_of("llama-smoke");
+  const ModelConfig config = test::preset_model("llama-smoke");
   const auto nudge = [](nn::Decoder& model) {
     for (auto& [name, t] : model.named_parameters())
       if (name == "blocks.1.mlp.down.weight") t.host<float>()[0] += 0.5F;
@@ -160,7 +154,7 @@ TEST_CASE("compare: one changed weight names the first op that reads it, and how
 }
 
 TEST_CASE("compare: models of other ops part at the first other op", "[step]") {
-  ModelConfig one = config_of("llama-smoke"), two = one;
+  ModelConfig one = test::preset_model("llama-smoke"), two = one;
   two.layers = one.layers + 1;
   const WalkDifference d =
       first_difference(walk_of(one, 1, kAll, {}, false), walk_of(two, 1, kAll, {}, false));
@@ -169,7 +163,7 @@ TEST_CASE("compare: models of other ops part at the first other op", "[step]") {
 }
 
 TEST_CASE("compare: no tolerance takes an infinity for a number", "[step]") {
-  const ModelConfig config = config_of("llama-smoke");
+  const ModelConfig config = test::preset_model("llama-smoke");
   const auto spoil = [](nn::Decoder& model) {
     for (auto& [name, t] : model.named_parameters())
       if (name == "blocks.0.mlp.down.weight") t.host<float>()[0] = INFINITY;
@@ -182,7 +176,7 @@ TEST_CASE("compare: no tolerance takes an infinity for a number", "[step]") {
 
 TEST_CASE("step: micro-batches add up to training's step, and layers are computed again",
           "[step]") {
-  const ModelConfig config = config_of("llama-smoke");
+  const ModelConfig config = test::preset_model("llama-smoke");
   const auto model = build_model(config, DType::f32, kCPU),
              twin = build_model(config, DType::f32, kCPU);
   for (nn::Decoder* m : {model.get(), twin.get()}) {

@@ -34,6 +34,14 @@ inline std::string some_text(int lines) {
   return text;
 }
 
+/// The model of a preset, checked.
+inline ModelConfig preset_model(const char* preset) {
+  register_all();
+  RunConfig c = find_preset(preset).config;
+  c.resolve_and_check(preset);
+  return c.model;
+}
+
 /// One layer with dropout, 4 sequences of 32 tokens, 12 steps.
 inline RunConfig small(int64_t accumulation = 1) {
   RunConfig c = find_preset("llama-smoke").config;

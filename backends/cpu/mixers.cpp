@@ -101,38 +101,39 @@ void conv_backward(const ops::CausalConv1d::Backward& call) {
   });
 }
 
-template <class T>
-void delta_forward(const ops::GatedDeltaRule::Forward& call) {
-  const int64_t heads = call.q.shape[2];
-  parallel_for(call.q.shape[0] * heads, 1, [&](int64_t begin, int64_t end) {
+// Calls f for each head of each sequence with a function that cuts its part out of a view whose
+// axis of heads is given.
+template <class T, class F>
+void each_head(int64_t batch, int64_t heads, F&& f) {
+  parallel_for(batch * heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const auto one = [&](const auto& v, int head_axis) {
+      f([&](const auto& v, int head_axis) {
         return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1);
-      };
-      ops::GatedDeltaRule::Forward{one(call.q, 2), one(call.k, 2),    one(call.v, 2),
-                                   one(call.g, 2), one(call.beta, 2), one(call.state, 1),
-                                   one(call.y, 2), one(call.last, 1), one(call.states, 1),
-                                   call.scale}
-          .template reference<T>();
+      });
     }
   });
 }
 
 template <class T>
+void delta_forward(const ops::GatedDeltaRule::Forward& call) {
+  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one) {
+    ops::GatedDeltaRule::Forward{one(call.q, 2), one(call.k, 2),    one(call.v, 2),
+                                 one(call.g, 2), one(call.beta, 2), one(call.state, 1),
+                                 one(call.y, 2), one(call.last, 1), one(call.states, 1),
+                                 call.scale}
+        .template reference<T>();
+  });
+}
+
+template <class T>
 void delta_backward(const ops::GatedDeltaRule::Backward& call) {
-  const int64_t heads = call.q.shape[2];
-  parallel_for(call.q.shape[0] * heads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const auto one = [&](const auto& v, int head_axis) {
-        return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1);
-      };
-      ops::GatedDeltaRule::Backward{one(call.dy, 2),    one(call.dlast, 1),  one(call.q, 2),
-                                    one(call.k, 2),     one(call.v, 2),      one(call.g, 2),
-                                    one(call.beta, 2),  one(call.states, 1), one(call.dq, 2),
-                                    one(call.dk, 2),    one(call.dv, 2),     one(call.dg, 2),
-                                    one(call.dbeta, 2), one(call.dstate, 1), call.scale}
-          .template reference<T>();
-    }
+  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one) {
+    ops::GatedDeltaRule::Backward{one(call.dy, 2),    one(call.dlast, 1),  one(call.q, 2),
+                                  one(call.k, 2),     one(call.v, 2),      one(call.g, 2),
+                                  one(call.beta, 2),  one(call.states, 1), one(call.dq, 2),
+                                  one(call.dk, 2),    one(call.dv, 2),     one(call.dg, 2),
+                                  one(call.dbeta, 2), one(call.dstate, 1), call.scale}
+        .template reference<T>();
   });
 }
 

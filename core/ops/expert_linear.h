@@ -67,6 +67,17 @@ struct ExpertLinear {
     return v;
   }
 
+  // Calls f with each expert e, its first row and the number of its rows.
+  template <class T, class F>
+  static void each_expert(const In& offsets, F&& f) {
+    int64_t begin = offsets.index<T>(0);
+    for (int64_t e = 0; e + 1 < offsets.numel(); ++e) {
+      const int64_t end = offsets.index<T>(e + 1);
+      f(e, begin, end - begin);
+      begin = end;
+    }
+  }
+
   struct Forward {
     static constexpr const char* name = "expert_linear.forward";
     static constexpr Kind kind = Kind::contraction;
@@ -85,16 +96,13 @@ struct ExpertLinear {
     /// Calls f with the linear layer of each expert that has rows.
     template <class T, class F>
     void each(F&& f) const {
-      const int64_t experts = w.shape[0], out = w.shape[1];
-      int64_t begin = offsets.index<T>(0);
-      for (int64_t e = 0; e < experts; ++e) {
-        const int64_t end = offsets.index<T>(e + 1), n = end - begin;
+      const int64_t out = w.shape[1];
+      each_expert<T>(offsets, [&](int64_t e, int64_t begin, int64_t n) {
         if (n > 0) {
           f(Linear::Forward{part<T>(x, begin, n), part<T>(w, e * out, out), list<T>(b, e),
                             part<T>(y, begin, n)});
         }
-        begin = end;
-      }
+      });
     }
     template <class T>
     void reference() const {
@@ -125,14 +133,11 @@ struct ExpertLinear {
     /// Calls f with the backward pass of each expert, those without rows included: theirs writes 0.
     template <class T, class F>
     void each(F&& f) const {
-      const int64_t experts = w.shape[0], out = w.shape[1];
-      int64_t begin = offsets.index<T>(0);
-      for (int64_t e = 0; e < experts; ++e) {
-        const int64_t end = offsets.index<T>(e + 1), n = end - begin;
+      const int64_t out = w.shape[1];
+      each_expert<T>(offsets, [&](int64_t e, int64_t begin, int64_t n) {
         f(Linear::Backward{part<T>(dy, begin, n), part<T>(x, begin, n), part<T>(w, e * out, out),
                            part<T>(dx, begin, n), part<T>(dw, e * out, out), list<T>(db, e)});
-        begin = end;
-      }
+      });
     }
     template <class T>
     void reference() const {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/gather.h"
+#include "core/ops/softmax.h"
 
 namespace tally::ops {
 
@@ -25,7 +26,7 @@ struct LoadBalanceLoss {
     Like loss;
   };
 
-  // How often each expert was chosen, and softmax of a row.
+  // How often each expert was chosen.
   template <class T>
   static std::vector<acc_t<T>> counts_of(const In& experts, int64_t size) {
     std::vector<int64_t> whole(static_cast<size_t>(size), 0);
@@ -33,19 +34,6 @@ struct LoadBalanceLoss {
     std::vector<acc_t<T>> counts;
     for (int64_t c : whole) counts.push_back(acc_t<T>(static_cast<double>(c)));
     return counts;
-  }
-  template <class A, class T>
-  static void probabilities(const T* row, std::vector<A>& p) {
-    A top(-INFINITY), sum(0);
-    for (size_t e = 0; e < p.size(); ++e) {
-      p[e] = A(row[e]);
-      top = larger(top, p[e]);
-    }
-    for (A& v : p) {
-      v = exp(v - top);
-      sum += v;
-    }
-    for (A& v : p) v = v / sum;
   }
   /// E / N^2: what counts times probabilities are multiplied by.
   static double factor(const View& x) {
@@ -72,7 +60,7 @@ struct LoadBalanceLoss {
       const auto count = counts_of<T>(experts, x.cols());
       std::vector<A> p(count.size()), mean(count.size(), A(0));
       for (int64_t i = 0; i < x.rows(); ++i) {
-        probabilities(x.row<T>(i), p);
+        softmax_of(x.row<T>(i), p);
         for (size_t e = 0; e < p.size(); ++e) mean[e] += p[e];
       }
       A sum(0);
@@ -101,7 +89,7 @@ struct LoadBalanceLoss {
       std::vector<A> p(count.size());
       const A g = dloss.at<A>(0) * A(factor(x));
       for (int64_t i = 0; i < x.rows(); ++i) {
-        probabilities(x.row<T>(i), p);
+        softmax_of(x.row<T>(i), p);
         A dot(0);
         for (size_t e = 0; e < p.size(); ++e) dot += count[e] * p[e];
         for (size_t e = 0; e < p.size(); ++e) dx.put(dx.row<T>(i)[e], g * p[e] * (count[e] - dot));

@@ -4,6 +4,7 @@
 
 #include "core/ops/activation_functions.h"
 #include "core/ops/larger_first.h"
+#include "core/ops/softmax.h"
 
 namespace tally::ops {
 
@@ -99,7 +100,7 @@ struct MoeRouter {
     }
     template <class A, class T>
     void scores(const T* row, std::vector<A>& s) const {
-      if (a.score == RouterScore::softmax) return softmax_into(row, s);
+      if (a.score == RouterScore::softmax) return softmax_of(row, s);
       for (size_t e = 0; e < s.size(); ++e) s[e] = Sigmoid{}.value(A(row[e]));
     }
     // The k experts of the largest rank, in `order`: those of groups not kept count for nothing.
@@ -188,7 +189,7 @@ struct MoeRouter {
     static void through_softmax(const T* row, const std::vector<size_t>& j, const std::vector<A>& t,
                                 std::vector<A>& d) {
       std::vector<A> s(d.size());
-      softmax_into(row, s);
+      softmax_of(row, s);
       A dot(0);
       for (size_t r = 0; r < j.size(); ++r) {
         d[j[r]] = t[r];
@@ -202,7 +203,7 @@ struct MoeRouter {
       std::vector<A> u, logits;
       for (size_t e : j) logits.push_back(A(row[e]));
       u = logits;
-      softmax_into(logits.data(), u);
+      softmax_of(logits.data(), u);
       A dot(0);
       for (size_t r = 0; r < j.size(); ++r) dot += t[r] * u[r];
       for (size_t r = 0; r < j.size(); ++r) d[j[r]] = u[r] * (t[r] - dot);
@@ -265,21 +266,6 @@ struct MoeRouter {
     check(a.best_of_group == 1 || (a.best_of_group == 2 && size >= 2), name,
           ": best_of_group must be 1, or 2 where a group has 2 experts; got ", a.best_of_group,
           " and groups of ", size, in_module());
-  }
-
- private:
-  template <class A, class T>
-  static void softmax_into(const T* row, std::vector<A>& s) {
-    A top(-INFINITY), sum(0);
-    for (size_t e = 0; e < s.size(); ++e) {
-      s[e] = A(row[e]);
-      top = larger(top, s[e]);
-    }
-    for (A& v : s) {
-      v = exp(v - top);
-      sum += v;
-    }
-    for (A& v : s) v = v / sum;
   }
 };
 

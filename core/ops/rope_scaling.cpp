@@ -115,7 +115,10 @@ void longrope(std::vector<T>& f, const std::vector<T>& period, const RopeScaling
 
 template <class T>
 std::vector<double> frequencies(int64_t dim, double base, const RopeScaling& s, int64_t length) {
-  if (s.kind == Scaled::ntk) check_factor(s), base = ntk_base(dim, base, s.factor);
+  if (s.kind == Scaled::ntk) {
+    check_factor(s);
+    base = ntk_base(dim, base, s.factor);
+  }
   if (s.kind == Scaled::dynamic_ntk) base = dynamic_base(dim, base, s, length);
   const std::vector<T> period = periods<T>(dim, base);
   std::vector<T> f;

@@ -66,14 +66,7 @@ struct SinkSoftmax {
       }
       SoftmaxRows::each<T>(x, mask, [&](int64_t i, auto&& allowed) {
         A largest = sinks[static_cast<size_t>(i)], sum(0);
-        bool any = false;
-        for (int64_t j = 0; j < x.cols(); ++j) {
-          A& v = row[static_cast<size_t>(j)];
-          v = scale == 1 ? A(x.row<T>(i)[j]) : A(x.row<T>(i)[j]) * A(scale);
-          if (!allowed(j)) continue;
-          any = true;
-          largest = larger(largest, v);
-        }
+        const bool any = SoftmaxRows::scaled(x.row<T>(i), scale, allowed, row, largest);
         const A shift = any ? largest : A(0), own = any ? sinks[static_cast<size_t>(i)] : A(0);
         for (int64_t j = 0; j < x.cols(); ++j) {
           A& v = row[static_cast<size_t>(j)];

@@ -36,7 +36,37 @@ struct SoftmaxRows {
       });
     });
   }
+  /// Fills `row` with the scaled scores and raises `largest` to the greatest one that is allowed.
+  /// Returns whether any is.
+  template <class T, class Allowed>
+  static bool scaled(const T* x, double scale, const Allowed& allowed, std::vector<acc_t<T>>& row,
+                     acc_t<T>& largest) {
+    using A = acc_t<T>;
+    bool any = false;
+    for (size_t j = 0; j < row.size(); ++j) {
+      row[j] = scale == 1 ? A(x[j]) : A(x[j]) * A(scale);
+      if (!allowed(static_cast<int64_t>(j))) continue;
+      any = true;
+      largest = larger(largest, row[j]);
+    }
+    return any;
+  }
 };
+
+/// p becomes the softmax of as many scores: the row's maximum taken out, as everywhere.
+template <class A, class T>
+void softmax_of(const T* scores, std::vector<A>& p) {
+  A top(-INFINITY), sum(0);
+  for (size_t e = 0; e < p.size(); ++e) {
+    p[e] = A(scores[e]);
+    top = larger(top, p[e]);
+  }
+  for (A& v : p) {
+    v = exp(v - top);
+    sum += v;
+  }
+  for (A& v : p) v = v / sum;
+}
 
 // Softmax over the last axis, with an optional mask (u8, 1 = allowed, broadcasts to x).
 //
@@ -76,14 +106,7 @@ struct Softmax {
       std::vector<A> row(static_cast<size_t>(x.cols()));
       SoftmaxRows::each<T>(x, mask, [&](int64_t i, auto&& allowed) {
         A largest(-INFINITY), sum(0);
-        bool any = false;
-        for (int64_t j = 0; j < x.cols(); ++j) {
-          A& v = row[static_cast<size_t>(j)];
-          v = scale == 1 ? A(x.row<T>(i)[j]) : A(x.row<T>(i)[j]) * A(scale);
-          if (!allowed(j)) continue;
-          any = true;
-          largest = larger(largest, v);
-        }
+        const bool any = SoftmaxRows::scaled(x.row<T>(i), scale, allowed, row, largest);
         const A shift = any ? largest : A(0);
         for (int64_t j = 0; j < x.cols(); ++j) {
           A& v = row[static_cast<size_t>(j)];
@@ -180,14 +203,7 @@ struct LogSoftmax {
       std::vector<A> row(static_cast<size_t>(x.cols()));
       SoftmaxRows::each<T>(x, mask, [&](int64_t i, auto&& allowed) {
         A largest(-INFINITY), sum(0);
-        bool any = false;
-        for (int64_t j = 0; j < x.cols(); ++j) {
-          A& v = row[static_cast<size_t>(j)];
-          v = scale == 1 ? A(x.row<T>(i)[j]) : A(x.row<T>(i)[j]) * A(scale);
-          if (!allowed(j)) continue;
-          any = true;
-          largest = larger(largest, v);
-        }
+        const bool any = SoftmaxRows::scaled(x.row<T>(i), scale, allowed, row, largest);
         const A shift = any ? largest : A(0);
         for (int64_t j = 0; j < x.cols(); ++j) {
           A& v = row[static_cast<size_t>(j)];

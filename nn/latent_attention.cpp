@@ -1,0 +1,121 @@
+#include "nn/latent_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/layout.h"
+
+namespace tally::nn {
+
+void LatentCache::append(const Tensor& rows) {
+  const int64_t count = rows.size(1), capacity = rows_.size(1);
+  check(length_ + count <= capacity, "latent_cache: ", length_, " + ", count,
+        " tokens do not fit the capacity of ", capacity,
+        "; make the cache larger, or generate fewer tokens");
+  run(rows.device(), ops::Copy::Call{rows, rows_.narrow(1, length_, count)});
+  length_ += count;
+}
+
+LatentAttention::LatentAttention(const LatentAttentionOptions& o, DType dtype, Device device)
+    : kv_norm(NormKind::rms_norm, std::max<int64_t>(o.kv_lora_rank, 0), o.norm_eps, false, dtype,
+              device),
+      q_norm(NormKind::rms_norm, std::max<int64_t>(o.q_lora_rank, 0), o.norm_eps, false, dtype,
+             device),
+      options_(o) {
+  const int64_t k = o.qk_nope_head_dim, r = o.qk_rope_head_dim, m = o.v_head_dim;
+  check(o.d_model >= 1 && o.heads >= 1 && o.kv_lora_rank >= 1 && k >= 1 && m >= 1,
+        "latent_attention: d_model, heads, kv_lora_rank, qk_nope_head_dim and v_head_dim must be 1 "
+        "or more; got ",
+        o.d_model, ", ", o.heads, ", ", o.kv_lora_rank, ", ", k, " and ", m);
+  check(r >= 2 && r % 2 == 0,
+        "latent_attention: qk_rope_head_dim turns in pairs, so it must be even and 2 or more; got ",
+        r);
+  check(o.q_lora_rank >= 0, "latent_attention: q_lora_rank must not be negative; got ",
+        o.q_lora_rank, "; 0 takes queries straight from x");
+  const int64_t q_in = o.q_lora_rank > 0 ? o.q_lora_rank : o.d_model;
+  if (o.q_lora_rank > 0)
+    q_down = empty({o.q_lora_rank, o.d_model}, dtype, device);
+  else
+    q_norm.weight = {};
+  q = empty({o.heads * (k + r), q_in}, dtype, device);
+  kv_down = empty({o.kv_lora_rank + r, o.d_model}, dtype, device);
+  kv_up = empty({o.heads * (k + m), o.kv_lora_rank}, dtype, device);
+  out = empty({o.d_model, o.heads * m}, dtype, device);
+}
+
+ops::AttentionOptions LatentAttention::options() const {
+  ops::AttentionOptions a;
+  const auto size = static_cast<double>(options_.qk_nope_head_dim + options_.qk_rope_head_dim);
+  a.scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(size);
+  return a;
+}
+
+LatentAttention::Parts LatentAttention::project(const Tensor& x, const Positions& positions) const {
+  const int64_t k = options_.qk_nope_head_dim, r = options_.qk_rope_head_dim,
+                c = options_.kv_lora_rank;
+  const int64_t b = x.size(0), t = x.size(1);
+  const auto turn = [&](const Tensor& heads) {
+    if (!positions.table.defined()) return heads;
+    return rope(heads, positions.table, {options_.rope_pairs, positions.offset});
+  };
+  const Tensor from = q_down.defined() ? q_norm.forward(linear(x, q_down)) : x;
+  const Tensor queries = reshape(linear(from, q), {b, t, options_.heads, k + r});
+  const Tensor down = linear(x, kv_down);
+  return {narrow(queries, -1, 0, k), turn(narrow(queries, -1, k, r)),
+          kv_norm.forward(contiguous(narrow(down, -1, 0, c))),
+          turn(reshape(contiguous(narrow(down, -1, c, r)), {b, t, 1, r}))};
+}
+
+Tensor LatentAttention::forward(const Tensor& x, const Positions& positions,
+                                Generator* dropout) const {
+  const ModuleScope scope("attention");
+  const int64_t b = x.size(0), t = x.size(1), h = options_.heads;
+  const int64_t k = options_.qk_nope_head_dim, r = options_.qk_rope_head_dim,
+                m = options_.v_head_dim;
+  ops::AttentionOptions a = options();
+  if (dropout && options_.dropout > 0)
+    a.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
+  const Parts p = project(x, positions);
+  const Tensor up = reshape(linear(p.latent, kv_up), {b, t, h, k + m});
+  const Tensor keys = concat({narrow(up, -1, 0, k), expand(p.key, {b, t, h, r})}, -1);
+  const Tensor o =
+      attention(concat({p.plain, p.turned}, -1), keys, narrow(up, -1, k, m), a, {}, positions.bias);
+  return linear(reshape(o, {b, t, h * m}), out);
+}
+
+Tensor LatentAttention::forward_cached(const Tensor& x, const Positions& positions,
+                                       LatentCache& cache) const {
+  const ModuleScope scope("attention");
+  const PauseTape values_only;
+  const int64_t b = x.size(0), t = x.size(1), h = options_.heads;
+  const int64_t k = options_.qk_nope_head_dim, r = options_.qk_rope_head_dim,
+                m = options_.v_head_dim, c = options_.kv_lora_rank;
+  const Parts p = project(x, positions);
+  cache.append(concat({p.latent, reshape(p.key, {b, t, r})}, -1));
+  const Tensor up = reshape(kv_up, {h, k + m, c});
+  // (B,H,T,K) x (H,K,C): the query in the latent's space.
+  const Tensor absorbed = matmul(permute(p.plain, {0, 2, 1, 3}), narrow(up, 1, 0, k));
+  const Tensor queries = concat({permute(absorbed, {0, 2, 1, 3}), p.turned}, -1);
+  const int64_t s = cache.length();
+  const Tensor keys = reshape(cache.rows(), {b, s, 1, c + r});
+  const Tensor o = attention(queries, keys, narrow(keys, -1, 0, c), options(), {}, positions.bias);
+  const Tensor values = matmul(permute(o, {0, 2, 1, 3}), narrow(up, 1, k, m), false, true);
+  return linear(reshape(contiguous(permute(values, {0, 2, 1, 3})), {b, t, h * m}), out);
+}
+
+LatentCache LatentAttention::make_cache(int64_t batch, int64_t capacity) const {
+  return LatentCache(batch, capacity, options_.kv_lora_rank + options_.qk_rope_head_dim,
+                     kv_up.dtype(), kv_up.device());
+}
+
+void LatentAttention::visit(Visitor& v) {
+  v.parameter("q_down.weight", q_down);
+  v.parameter("q_norm.weight", q_norm.weight);
+  v.parameter("q.weight", q);
+  v.parameter("kv_down.weight", kv_down);
+  v.parameter("kv_norm.weight", kv_norm.weight);
+  v.parameter("kv_up.weight", kv_up);
+  v.parameter("out.weight", out);
+}
+
+}  // namespace tally::nn
