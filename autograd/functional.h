@@ -62,8 +62,9 @@ std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const T
                                        const Tensor& g, const Tensor& beta,
                                        const Tensor& state = {}, double scale = 0);
 /// Gated linear unit: act(a) b.   a (gate), b (up) (..., F), or a (..., 2F) = [gate | up] and no b
-/// y (..., F)
-Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1);
+/// y (..., F)   `limit` > 0: act(min(a, limit)) (b held within +-limit + offset)
+Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1,
+            double limit = 0, double offset = 0);
 /// (x - mean) / sqrt(var + eps) * weight + bias over the last axis.
 ///   x (..., D)   weight, bias (D) or undefined   `unit_offset`: times 1 + weight
 Tensor layer_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
@@ -97,6 +98,11 @@ Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool tw
 /// Transformer-XL's step from distances to keys: y[t,j] = x[t, S - T + t - j], 0 for keys ahead.
 ///   x (..., T, R)   y (..., T, S), S = keys   T <= S <= R
 Tensor relative_shift(const Tensor& x, int64_t keys);
+/// residual + scale gain x, and in training whole sequences of x left out with probability p, the
+/// others divided by 1 - p. Takes a stream of `generator` if p > 0; null: evaluation, as with p = 0.
+///   residual, x (..., D)   gain () or (D) or undefined: 1
+Tensor residual_add(const Tensor& residual, const Tensor& x, const Tensor& gain = {},
+                    double scale = 1, double p = 0, Generator* generator = nullptr);
 /// x / sqrt(mean(x^2) + eps) * weight over the last axis.
 ///   x (..., D)   weight (D) or undefined   `unit_offset`: times 1 + weight
 ///   `round_before_weight`: LLaMA's rounding in bf16

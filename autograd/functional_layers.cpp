@@ -20,6 +20,7 @@
 #include "core/ops/matmul.h"
 #include "core/ops/relative_bias.h"
 #include "core/ops/relative_shift.h"
+#include "core/ops/residual_add.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
 #include "core/ops/selective_scan.h"
@@ -78,8 +79,9 @@ std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const T
                                        double scale) {
   return apply<ops::GatedDeltaRule>({scale}, q, k, v, g, beta, state);
 }
-Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter) {
-  return apply<ops::Gate>({function, parameter}, a, b);
+Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter,
+            double limit, double offset) {
+  return apply<ops::Gate>({function, parameter, limit, offset}, a, b);
 }
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps,
                   bool unit_offset) {
@@ -113,6 +115,12 @@ Tensor relative_bias(const Tensor& table, int64_t queries, int64_t keys, bool tw
 }
 Tensor relative_shift(const Tensor& x, int64_t keys) {
   return apply<ops::RelativeShift>({keys}, x);
+}
+Tensor residual_add(const Tensor& residual, const Tensor& x, const Tensor& gain, double scale,
+                    double p, Generator* generator) {
+  ops::ResidualAdd::Attrs a{scale, generator ? p : 0, 0, 0};
+  if (a.p > 0) a.seed = generator->seed(), a.stream = generator->take_stream();
+  return apply<ops::ResidualAdd>(a, residual, x, gain);
 }
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, bool unit_offset,
                 bool round_before_weight) {

@@ -34,6 +34,7 @@ Json preset_json(const Preset& p) {
             {"attention", n.attention},
             {"mlp", n.mlp},
             {"norms", n.norms},
+            {"gains", n.gains},
             {"head", n.head}}},
           {"config", parse_json(to_json_text(c), p.name)}};
 }
@@ -90,8 +91,8 @@ void print_one(const Preset& p) {
   const std::pair<const char*, int64_t> parts[] = {
       {"embedding", n.embedding}, {"position", n.position},
       {"attention", n.attention}, {"mlp", n.mlp},
-      {"norms", n.norms},         {"head", n.head},
-      {"total", n.total()}};
+      {"norms", n.norms},         {"residual gains", n.gains},
+      {"head", n.head},           {"total", n.total()}};
   for (const auto& [name, count] : parts) rows.push_back({name, to_text(count)});
   std::fputs(table_text(rows).c_str(), stdout);
   print_periods(c.model);

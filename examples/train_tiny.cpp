@@ -28,7 +28,7 @@ class Guess : public nn::Module {
  public:
   Guess(int64_t vocab, int64_t width)
       : table(vocab, width, DType::f32, kCPU),
-        norm(nn::NormKind::rms_norm, width, 1e-6, false, DType::f32, kCPU),
+        norm({nn::NormKind::rms_norm, 1e-6}, width, DType::f32, kCPU),
         hidden(width, 2 * width, false, DType::f32, kCPU),
         head(2 * width, vocab, false, DType::f32, kCPU) {
     uint64_t stream = 0;

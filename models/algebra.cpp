@@ -57,10 +57,7 @@ class Algebra {
         fmt::format("{} x {} x {} x {}", c_.layers, matrices, c_.d_model, c_.d_ff) +
             (mlp_bias ? fmt::format(" + {} x {}", c_.layers, mlp_bias) : ""),
         d(c_.layers) * d(matrices * c_.d_model * c_.d_ff + mlp_bias), d(p.mlp), "parameters");
-    const int64_t each = c_.norm_bias ? 2 : 1;
-    add("norms", c_.norm_bias ? "(2 L + 1) 2 D" : "(2 L + 1) D",
-        fmt::format("(2 x {} + 1) x {}", c_.layers, each * c_.d_model),
-        d((2 * c_.layers + 1) * each * c_.d_model), d(p.norms), "parameters");
+    norms(p);
     const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
     add("head",
         c_.tied_head   ? "0 (tied to the embedding)"
@@ -69,6 +66,23 @@ class Algebra {
         c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(c_.vocab) * d(c_.d_model)) + head_bias,
         d(p.head), "parameters");
     add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
+  }
+
+  // Norms a layer n, and those outside the layers e.
+  void norms(const ParameterCount& p) {
+    const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
+                  a_layer = (norm_count(c_) - outside) / c_.layers;
+    const std::string width = c_.norm == Norm::scale_norm      ? "1"
+                              : c_.norm_gain == NormGain::none ? "0"
+                              : c_.norm_bias                   ? "2 D"
+                                                               : "D";
+    add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
+        fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms), "parameters");
+    if (c_.residual_gain == ResidualGain::none) return;
+    const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
+    add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),
+        d(2 * c_.layers * gain), d(p.gains), "parameters");
   }
 
   // Tokens that attend, and tokens that they see.

@@ -4,48 +4,12 @@
 
 #include "core/parallel.h"
 #include "core/random.h"
+#include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
 
 namespace tally {
 namespace {
-
-ops::ActivationKind activation_of(Activation a) {
-  switch (a) {
-    case Activation::relu:
-      return ops::ActivationKind::relu;
-    case Activation::squared_relu:
-      return ops::ActivationKind::squared_relu;
-    case Activation::gelu:
-      return ops::ActivationKind::gelu;
-    case Activation::gelu_tanh:
-      return ops::ActivationKind::gelu_tanh;
-    case Activation::silu:
-      break;
-  }
-  return ops::ActivationKind::silu;
-}
-
-nn::Block::Options block_options(const ModelConfig& c) {
-  nn::Block::Options o;
-  o.norm = c.norm == Norm::layer_norm ? nn::NormKind::layer_norm : nn::NormKind::rms_norm;
-  o.norm_eps = c.norm_eps;
-  o.norm_bias = c.norm_bias;
-  o.dropout = c.residual_dropout;
-  o.attention = {c.d_model,
-                 c.heads,
-                 c.kv_heads,
-                 c.head_dim,
-                 c.qkv_bias,
-                 c.attention_output_bias,
-                 c.fused_qkv,
-                 c.attention_dropout,
-                 c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
-                                                   : ops::RotaryPairs::interleaved,
-                 c.position == Position::alibi ? c.alibi_scale : 0};
-  o.mlp = {c.d_model, c.d_ff, activation_of(c.activation), c.gated, c.mlp_bias, c.fused_gate_up};
-  return o;
-}
 
 // Number i of a normal distribution that is cut at `cutoff`: drawn again, on further streams, until
 // it lies inside.
@@ -82,10 +46,16 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.layers = c.layers;
   o.block = block_options(c);
   o.positions = position_options(c);
+  o.residual_scales = c.residual_scales;
+  o.final_norm = c.final_norm == FinalNorm::on;
+  o.embedding_norm = c.embedding_norm;
+  o.fix_norm = static_cast<nn::FixNorm>(c.fix_norm);
+  o.embedding_scale = c.embedding_scale, o.logit_scale = c.logit_scale;
+  o.final_soft_cap = c.final_soft_cap;
   o.tied_head = c.tied_head;
   o.head_bias = c.head_bias;
   o.embedding_dropout = c.embedding_dropout;
-  o.z_loss = c.z_loss;
+  o.label_smoothing = c.label_smoothing, o.z_loss = c.z_loss;
   return std::make_unique<nn::Decoder>(o, dtype, device);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
@@ -16,16 +17,23 @@ namespace {
 template <size_t N>
 using Names = std::string_view[N];
 
-constexpr Names<2> kNorms = {"layer_norm", "rms_norm"};
-constexpr Names<1> kPlacements = {"pre"};
-constexpr Names<5> kActivations = {"relu", "squared_relu", "gelu", "gelu_tanh", "silu"};
+constexpr Names<3> kNorms = {"layer_norm", "rms_norm", "scale_norm"};
+constexpr Names<3> kNormGains = {"gamma", "one_plus_gamma", "none"};
+constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
+constexpr Names<3> kFinalNorms = {"auto", "on", "off"};
+constexpr Names<3> kFixNorms = {"none", "head", "both"};
+constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
+constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
+constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
+                                    "silu", "swish",        "sigmoid",  "tanh",
+                                    "elu",  "selu",         "softplus", "identity"};
 constexpr Names<7> kPositions = {"none",  "learned", "rope",       "sinusoidal",
                                  "alibi", "t5_bias", "xl_relative"};
 constexpr Names<2> kRopeLayouts = {"half", "interleaved"};
 constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
-constexpr Names<5> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell"};
+constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
 constexpr Names<2> kSchedules = {"constant", "cosine"};
 constexpr Names<8> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
                               "max_logit",    "attention_entropy", "attention_saturation",
@@ -67,7 +75,12 @@ void check_ranges(std::span<const Field<S>> fields, const S& values, const std::
 }  // namespace
 
 std::span<const std::string_view> enum_names(Norm) { return kNorms; }
+std::span<const std::string_view> enum_names(NormGain) { return kNormGains; }
 std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
+std::span<const std::string_view> enum_names(FinalNorm) { return kFinalNorms; }
+std::span<const std::string_view> enum_names(FixNorm) { return kFixNorms; }
+std::span<const std::string_view> enum_names(Parallel) { return kParallels; }
+std::span<const std::string_view> enum_names(ResidualGain) { return kResidualGains; }
 std::span<const std::string_view> enum_names(Activation) { return kActivations; }
 std::span<const std::string_view> enum_names(Position) { return kPositions; }
 std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }
@@ -89,6 +102,10 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
                  divisors(d_model), ", or give ", spelling("head_dim"));
     head_dim = d_model / heads;
   }
+  if (final_norm == FinalNorm::automatic) {
+    const bool on = placement != Placement::post && placement != Placement::none;
+    final_norm = on ? FinalNorm::on : FinalNorm::off;
+  }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
 }
 
@@ -100,8 +117,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
   check_positions(*this, where, spelling);
-  tally::check(norm == Norm::layer_norm || !norm_bias, where,
-               ": norm_bias = true needs norm = layer_norm; rms_norm has no bias");
+  check_blocks(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
   const double weights = double(layers) * (width * d + 3 * d * double(d_ff)) +

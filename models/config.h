@@ -10,9 +10,27 @@
 
 namespace tally {
 
-enum class Norm : uint8_t { layer_norm, rms_norm };
-enum class Placement : uint8_t { pre };
-enum class Activation : uint8_t { relu, squared_relu, gelu, gelu_tanh, silu };
+enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
+enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
+enum class Placement : uint8_t { pre, post, double_norm, output, none };
+enum class FinalNorm : uint8_t { automatic, on, off };
+enum class FixNorm : uint8_t { none, head, both };
+enum class Parallel : uint8_t { none, shared_norm, two_norms };
+enum class ResidualGain : uint8_t { none, scalar, vector };
+enum class Activation : uint8_t {
+  relu,
+  squared_relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  swish,
+  sigmoid,
+  tanh,
+  elu,
+  selu,
+  softplus,
+  identity
+};
 enum class Position : uint8_t { none, learned, rope, sinusoidal, alibi, t5_bias, xl_relative };
 enum class RopeLayout : uint8_t { half, interleaved };
 enum class RopeScale : uint8_t {
@@ -26,11 +44,16 @@ enum class RopeScale : uint8_t {
   proportional
 };
 enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
-enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell };
+enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
 enum class Schedule : uint8_t { constant, cosine };
 
 std::span<const std::string_view> enum_names(Norm);
+std::span<const std::string_view> enum_names(NormGain);
 std::span<const std::string_view> enum_names(Placement);
+std::span<const std::string_view> enum_names(FinalNorm);
+std::span<const std::string_view> enum_names(FixNorm);
+std::span<const std::string_view> enum_names(Parallel);
+std::span<const std::string_view> enum_names(ResidualGain);
 std::span<const std::string_view> enum_names(Activation);
 std::span<const std::string_view> enum_names(Position);
 std::span<const std::string_view> enum_names(RopeLayout);
@@ -58,10 +81,24 @@ struct ModelConfig {
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
   bool norm_bias = false;
+  NormGain norm_gain = NormGain::gamma;
+  bool norm_round_before_gain = false;
+  // Checked and made into layers by models/config_blocks.h.
   Placement placement = Placement::pre;
+  FinalNorm final_norm = FinalNorm::automatic;
+  bool embedding_norm = false;
+  FixNorm fix_norm = FixNorm::none;
+  Parallel parallel = Parallel::none;
+  double residual_scale = 1;
+  std::vector<double> residual_scales;  // by layer
+  ResidualGain residual_gain = ResidualGain::none;
+  double residual_gain_init = 0;
+  double stochastic_depth = 0;
 
   Activation activation = Activation::silu;
+  double activation_parameter = 1;
   bool gated = true;
+  double gate_limit = 0, gate_offset = 0;
 
   // Checked and made into tables by models/config_positions.h.
   Position position = Position::rope;
@@ -87,7 +124,8 @@ struct ModelConfig {
   bool fused_qkv = true, fused_gate_up = true;
 
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
-  double z_loss = 0;
+  double embedding_scale = 1, logit_scale = 1, final_soft_cap = 0;
+  double label_smoothing = 0, z_loss = 0;
 
   Init init = Init::normal;
   double init_std = 0.02;

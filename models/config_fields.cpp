@@ -38,21 +38,69 @@ std::span<const Field<ModelConfig>> model_fields() {
              "d_model rounded up to a multiple of 64"),
       number("vocab", &M::vocab, 1, 1 << 24, "number of token ids"),
       number("context", &M::context, 1, 1 << 30, "longest sequence, in tokens"),
-      enum_field<&M::norm>("norm",
-                           "layer_norm (Ba et al. 2016, arXiv:1607.06450) or rms_norm (Zhang and "
-                           "Sennrich 2019, arXiv:1910.07467)"),
+      enum_field<&M::norm>(
+          "norm",
+          "layer_norm (Ba et al. 2016, arXiv:1607.06450), rms_norm (Zhang and "
+          "Sennrich 2019, arXiv:1910.07467) or scale_norm (one learned number; Nguyen and "
+          "Salazar 2019, arXiv:1910.05895)"),
       number("norm_eps", &M::norm_eps, 0, 1, "added to the variance or mean square"),
       flag("norm_bias", &M::norm_bias, "layer_norm adds a learned shift"),
-      enum_field<&M::placement>("placement",
-                                "pre: normalise each sub-layer's input (Xiong et al. 2020, "
-                                "arXiv:2002.04745)"),
-      enum_field<&M::activation>("activation",
-                                 "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
-                                 "arXiv:2109.08668), gelu (exact), gelu_tanh (its approximation; "
-                                 "Hendrycks and Gimpel 2016, arXiv:1606.08415), silu"),
+      enum_field<&M::norm_gain>("norm_gain",
+                                "what a normalised row is multiplied by: gamma (learned, begins at "
+                                "1), one_plus_gamma (1 + a learned row that begins at 0: Gemma, "
+                                "Nemotron) or none (OLMo 1)"),
+      flag("norm_round_before_gain", &M::norm_round_before_gain,
+           "rms_norm in bf16: round before the gain multiplies, as LLaMA does"),
+      enum_field<&M::placement>(
+          "placement",
+          "of the norms, for a branch F: pre, x + F(N(x)) (Xiong et al. 2020, arXiv:2002.04745); "
+          "post, N(x + F(x)) (Vaswani et al. 2017, arXiv:1706.03762); double, x + N(F(N(x))) "
+          "(Gemma "
+          "2, arXiv:2408.00118); output, x + N(F(x)) (OLMo 2, arXiv:2501.00656); none, x + F(x)"),
+      enum_field<&M::final_norm>(
+          "final_norm",
+          "a norm in front of the head: on, off or auto, which is off for the "
+          "placements post and none"),
+      flag("embedding_norm", &M::embedding_norm, "a norm behind the embedding (BLOOM)"),
+      enum_field<&M::fix_norm>("fix_norm",
+                               "word vectors of length 1: none, head (its rows: Baichuan 2, "
+                               "arXiv:2309.10305) or both (the embedding's too: Nguyen and Salazar "
+                               "2019, arXiv:1910.05895)"),
+      enum_field<&M::parallel>(
+          "parallel",
+          "attention and the feed-forward layer read the same stream: none (one after the other), "
+          "shared_norm (one norm for both: GPT-J, PaLM, arXiv:2204.02311) or two_norms (GPT-NeoX, "
+          "arXiv:2204.06745)"),
+      number("residual_scale", &M::residual_scale, -1e6, 1e6,
+             "times what each branch adds (Granite)"),
+      Field<M>{"residual_scales", &M::residual_scales, 0, 0,
+               "the same by layer, from the first again when the list ends, times residual_scale; "
+               "empty: 1"},
+      enum_field<&M::residual_gain>(
+          "residual_gain",
+          "a learned factor of what a branch adds: none, scalar (ReZero, arXiv:2003.04887; Fixup, "
+          "arXiv:1901.09321) or vector (LayerScale, arXiv:2103.17239)"),
+      number("residual_gain_init", &M::residual_gain_init, -1e6, 1e6,
+             "where it begins: ReZero 0, Fixup 1, LayerScale 1e-4"),
+      number("stochastic_depth", &M::stochastic_depth, 0, 0.99,
+             "probability that a sequence leaves out a branch of the last layer; layer i of L: i/L "
+             "of it (Huang et al. 2016, arXiv:1603.09382)"),
+      enum_field<&M::activation>(
+          "activation",
+          "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
+          "arXiv:2109.08668), gelu (exact), gelu_tanh (its approximation; "
+          "Hendrycks and Gimpel 2016, arXiv:1606.08415), silu, swish (x s(p x)), "
+          "sigmoid, tanh, elu, selu, softplus or identity"),
+      number("activation_parameter", &M::activation_parameter, -1e6, 1e6,
+             "p of swish (1.702: an approximation of gelu), alpha of elu"),
       flag("gated", &M::gated,
            "the activation gates a second branch: silu gives SwiGLU (Shazeer 2020, "
-           "arXiv:2002.05202)"),
+           "arXiv:2002.05202), identity the bilinear one"),
+      number(
+          "gate_limit", &M::gate_limit, 0, 1e6,
+          "l > 0: the gate is cut at l, the other branch at -l and l (Phi-3-small 20, gpt-oss 7)"),
+      number("gate_offset", &M::gate_offset, -1e6, 1e6,
+             "added to the other branch (both of these: 1)"),
       enum_field<&M::position>(
           "position",
           "none, learned (a table added to the embedding), rope (Su et al. 2021, "
@@ -123,12 +171,20 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("attention_dropout", &M::attention_dropout, 0, 0.99, "probability, on the weights"),
       number("residual_dropout", &M::residual_dropout, 0, 0.99,
              "probability, on what a sub-layer adds"),
+      number("embedding_scale", &M::embedding_scale, -1e6, 1e6,
+             "times the embedding (Gemma: sqrt(d_model))"),
+      number("logit_scale", &M::logit_scale, -1e6, 1e6, "times the logits (Command R, PaLM)"),
+      number("final_soft_cap", &M::final_soft_cap, 0, 1e6,
+             "c of the logits c tanh(x / c); 0: none (Gemma 2, arXiv:2408.00118: 30)"),
+      number("label_smoothing", &M::label_smoothing, 0, 1,
+             "share of a target spread over all tokens (Szegedy et al. 2015, arXiv:1512.00567)"),
       number("z_loss", &M::z_loss, 0, 1,
              "times the mean square of log Z, added to the loss (PaLM 2022, arXiv:2204.02311: "
              "1e-4)"),
-      enum_field<&M::init>("init",
-                           "initial weights: normal, gpt2, trunc_normal, xavier or mitchell (see "
-                           "below)"),
+      enum_field<&M::init>(
+          "init",
+          "initial weights: normal, gpt2, trunc_normal, xavier, mitchell or fixup (see "
+          "below)"),
       number("init_std", &M::init_std, 0, 10,
              "standard deviation of normal, gpt2 and trunc_normal"),
   };

@@ -6,6 +6,18 @@
 namespace tally {
 namespace {
 
+/// Which norms a block has.
+struct BlockNorms {
+  bool attention, mlp, behind;  // behind: of either branch's output
+  int64_t count() const { return attention + mlp + 2 * behind; }
+};
+BlockNorms norms_of(const ModelConfig& c) {
+  const bool before = c.placement == Placement::pre || c.placement == Placement::double_norm ||
+                      c.placement == Placement::post;
+  const bool behind = c.placement == Placement::double_norm || c.placement == Placement::output;
+  return {before, before && c.parallel != Parallel::shared_norm, behind};
+}
+
 /// Collects specs under the names that the modules give their parameters.
 class SpecList {
  public:
@@ -14,8 +26,12 @@ class SpecList {
   void add(const std::string& name, std::vector<int64_t> shape, Role role) {
     specs_.push_back({name, std::move(shape), role, layer_});
   }
-  void norm(const std::string& name) {
-    add(name + ".weight", {config_.d_model}, Role::norm);
+  void norm(const std::string& name, bool present = true) {
+    if (!present) return;
+    if (config_.norm == Norm::scale_norm)
+      add(name + ".weight", {}, Role::norm);
+    else if (config_.norm_gain != NormGain::none)
+      add(name + ".weight", {config_.d_model}, Role::norm);
     if (config_.norm_bias) add(name + ".bias", {config_.d_model}, Role::bias);
   }
   void linear(const std::string& name, int64_t out, int64_t in, bool bias, Role role) {
@@ -25,7 +41,7 @@ class SpecList {
   void attention(const std::string& at) {
     const ModelConfig& c = config_;
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-    norm(at + "attention_norm");
+    norm(at + "attention_norm", norms_of(c).attention);
     if (c.fused_qkv) {
       linear(at + "attention.qkv", q + 2 * kv, c.d_model, c.qkv_bias, Role::projection);
     } else {
@@ -39,10 +55,16 @@ class SpecList {
       linear(at + "attention.relative", q, c.d_model, false, Role::projection);
     }
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
+    norm(at + "attention_output_norm", norms_of(c).behind);
+    gain(at + "attention_gain");
+  }
+  void gain(const std::string& name) {
+    if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
+    if (config_.residual_gain == ResidualGain::vector) add(name, {config_.d_model}, Role::gain);
   }
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
-    norm(at + "mlp_norm");
+    norm(at + "mlp_norm", norms_of(c).mlp);
     if (c.gated && c.fused_gate_up) {
       linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     } else {
@@ -50,6 +72,8 @@ class SpecList {
       linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     }
     linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
+    norm(at + "mlp_output_norm", norms_of(c).behind);
+    gain(at + "mlp_gain");
   }
   void block(int64_t layer) {
     layer_ = layer;
@@ -85,11 +109,20 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   } else if (config.position == Position::t5_bias) {
     list.add("position.weight", {config.t5_buckets, config.heads}, Role::position);
   }
+  list.norm("embedding_norm", config.embedding_norm);
   for (int64_t layer = 0; layer < config.layers; ++layer) list.block(layer);
-  list.norm("final_norm");
+  list.norm("final_norm", config.final_norm == FinalNorm::on);
   if (!config.tied_head) list.add("head.weight", {config.vocab, config.d_model}, Role::head);
   if (config.head_bias) list.add("head.bias", {config.vocab}, Role::bias);
   return list.take();
+}
+
+int64_t norm_count(const ModelConfig& c) {
+  return c.layers * norms_of(c).count() + c.embedding_norm + (c.final_norm == FinalNorm::on);
+}
+int64_t norm_width(const ModelConfig& c) {
+  if (c.norm == Norm::scale_norm) return 1;
+  return c.norm_gain == NormGain::none ? 0 : c.d_model * (c.norm_bias ? 2 : 1);
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
@@ -104,7 +137,10 @@ ParameterCount parameter_counts(const ModelConfig& c) {
                             (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0));
   n.mlp = c.layers *
           ((branches + 1) * c.d_model * c.d_ff + (c.mlp_bias ? branches * c.d_ff + c.d_model : 0));
-  n.norms = (2 * c.layers + 1) * c.d_model * (c.norm_bias ? 2 : 1);
+  n.norms = norm_count(c) * norm_width(c);
+  n.gains = c.residual_gain == ResidualGain::none
+                ? 0
+                : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);
   n.head = (c.tied_head ? 0 : c.vocab * c.d_model) + (c.head_bias ? c.vocab : 0);
   return n;
 }
@@ -112,11 +148,12 @@ ParameterCount parameter_counts(const ModelConfig& c) {
 int64_t parameter_count(const ModelConfig& config) { return parameter_counts(config).total(); }
 
 InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
-  if (p.role == Role::norm) return {1, 0, kNever};
+  if (p.role == Role::norm) return {c.norm_gain == NormGain::one_plus_gamma ? 0.0 : 1.0, 0, kNever};
+  if (p.role == Role::gain) return {c.residual_gain_init, 0, kNever};
   if (p.role == Role::bias) return {0, 0, kNever};
   const bool table = p.role == Role::embedding || p.role == Role::position;
   const bool residual = p.role == Role::residual_projection;
-  const double out = double(p.shape[0]), in = double(p.shape[1]);
+  const double out = double(p.shape.at(0)), in = double(p.shape.at(1));
   switch (c.init) {
     case Init::normal:
       // LLaMA as trained and published: every matrix N(0, init_std).
@@ -140,6 +177,14 @@ InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
       const double fan_in = table ? double(c.d_model) : in;
       const double std = 1 / std::sqrt(fan_in * (residual ? 2 * double(p.layer + 1) : 1));
       return {0, std, 3 * std};
+    }
+    case Init::fixup: {
+      // Zhang et al. 2019, arXiv:1901.09321, section 3: the head and the last matrix of every branch
+      // begin at 0; the others at 1 / sqrt(fan in), times L^(-1 / (2 m - 2)) for L branches of m = 2
+      // matrices on the way.
+      if (residual || p.role == Role::head) return {0, 0, kNever};
+      if (table) return {0, 1 / std::sqrt(double(c.d_model)), kNever};
+      return {0, 1 / std::sqrt(in) / std::sqrt(2 * double(c.layers)), kNever};
     }
   }
   return {};

@@ -11,6 +11,7 @@ enum class Role : uint8_t {
   embedding,
   position,
   norm,
+  gain,  // of a residual branch
   bias,
   projection,
   residual_projection,
@@ -31,10 +32,14 @@ struct ParameterSpec {
 /// Every parameter of the model in the order of the forward pass.
 std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 
+/// Norms of the model, and parameters of one.
+int64_t norm_count(const ModelConfig&);
+int64_t norm_width(const ModelConfig&);
+
 /// Parameters by component, in closed form.
 struct ParameterCount {
-  int64_t embedding = 0, position = 0, attention = 0, mlp = 0, norms = 0, head = 0;
-  int64_t total() const { return embedding + position + attention + mlp + norms + head; }
+  int64_t embedding = 0, position = 0, attention = 0, mlp = 0, norms = 0, gains = 0, head = 0;
+  int64_t total() const { return embedding + position + attention + mlp + norms + gains + head; }
 };
 ParameterCount parameter_counts(const ModelConfig&);
 int64_t parameter_count(const ModelConfig&);

@@ -4,41 +4,95 @@ namespace tally::nn {
 namespace {
 
 Tensor normed(const Norm& norm, const char* name, const Tensor& x) {
+  if (!norm.present()) return x;
   const ModuleScope scope(name);
   return norm.forward(x);
+}
+
+bool before_branch(Placement p) { return p == Placement::pre || p == Placement::double_norm; }
+bool behind_branch(Placement p) { return p == Placement::double_norm || p == Placement::output; }
+
+NormOptions first_norm(const Block::Options& o) {
+  return norm_if(before_branch(o.placement) || o.placement == Placement::post, o.norm);
+}
+NormOptions second_norm(const Block::Options& o) {
+  return norm_if(o.parallel != Parallel::shared_norm, first_norm(o));
+}
+NormOptions output_norm(const Block::Options& o) {
+  return norm_if(behind_branch(o.placement), o.norm);
+}
+Tensor gain_of(const Block::Options& o, DType dtype, Device device) {
+  if (o.residual.gain == ResidualGain::none) return {};
+  const bool one = o.residual.gain == ResidualGain::scalar;
+  return empty(one ? Shape{} : Shape{o.attention.d_model}, dtype, device);
 }
 
 }  // namespace
 
 Block::Block(const Options& o, DType dtype, Device device)
-    : attention_norm(o.norm, o.attention.d_model, o.norm_eps, o.norm_bias, dtype, device),
+    : attention_norm(first_norm(o), o.attention.d_model, dtype, device),
       attention(o.attention, dtype, device),
-      mlp_norm(o.norm, o.attention.d_model, o.norm_eps, o.norm_bias, dtype, device),
+      attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
+      attention_gain(gain_of(o, dtype, device)),
+      mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
       mlp(o.mlp, dtype, device),
-      dropout_(o.dropout) {}
+      mlp_output_norm(output_norm(o), o.attention.d_model, dtype, device),
+      mlp_gain(gain_of(o, dtype, device)),
+      options_(o) {
+  check(
+      o.parallel == Parallel::none || o.placement != Placement::post,
+      "block: parallel branches have one sum, behind which placement = post has two norms; choose "
+      "another placement or parallel = none");
+}
+
+Tensor Block::join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
+                   Generator* dropout) const {
+  const ResidualOptions& r = options_.residual;
+  const bool drops = dropout && options_.dropout > 0;
+  if (r.scale == 1 && !gain.defined() && (!dropout || r.drop == 0))
+    return drops ? tally::dropout(branch, options_.dropout, *dropout, stream) : add(stream, branch);
+  const Tensor kept = drops ? tally::dropout(branch, options_.dropout, *dropout) : branch;
+  return residual_add(stream, kept, gain, r.scale, r.drop, dropout);
+}
+
+// Tensors are let go of as soon as nothing reads them: that is most of the memory of a pass.
+template <class Attend>
+Tensor Block::through(const Tensor& x, const Attend& attend, Generator* dropout) const {
+  const bool post = options_.placement == Placement::post;
+  Tensor seen = post ? x : normed(attention_norm, "attention_norm", x);
+  Tensor h = normed(attention_output_norm, "attention_output_norm", attend(seen));
+  if (options_.parallel != Parallel::shared_norm) seen = Tensor();
+  h = join(x, h, attention_gain, dropout);
+  if (post) h = normed(attention_norm, "attention_norm", h);
+  if (options_.parallel == Parallel::none) seen = h;
+  if (options_.parallel == Parallel::two_norms) seen = x;
+  Tensor y = mlp.forward(post ? seen : normed(mlp_norm, "mlp_norm", seen));
+  seen = Tensor();
+  y = join(h, normed(mlp_output_norm, "mlp_output_norm", y), mlp_gain, dropout);
+  return post ? normed(mlp_norm, "mlp_norm", y) : y;
+}
 
 Tensor Block::forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
-  const auto joined = [&](const Tensor& stream, const Tensor& branch) {
-    return dropout && dropout_ > 0 ? tally::dropout(branch, dropout_, *dropout, stream)
-                                   : add(stream, branch);
-  };
-  const Tensor h =
-      joined(x, attention.forward(normed(attention_norm, "attention_norm", x), positions, dropout));
-  return joined(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
+  return through(
+      x, [&](const Tensor& seen) { return attention.forward(seen, positions, dropout); }, dropout);
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
                              KVCache::Layer& cache) const {
-  const Tensor h = add(
-      x, attention.forward_cached(normed(attention_norm, "attention_norm", x), positions, cache));
-  return add(h, mlp.forward(normed(mlp_norm, "mlp_norm", h)));
+  return through(
+      x, [&](const Tensor& seen) { return attention.forward_cached(seen, positions, cache); },
+      nullptr);
 }
 
 void Block::visit(Visitor& v) {
   v.child("attention_norm", attention_norm);
   v.child("attention", attention);
+  v.child("attention_output_norm", attention_output_norm);
+  v.parameter("attention_gain", attention_gain);
   v.child("mlp_norm", mlp_norm);
   v.child("mlp", mlp);
+  v.child("mlp_output_norm", mlp_output_norm);
+  v.parameter("mlp_gain", mlp_gain);
 }
 
 }  // namespace tally::nn

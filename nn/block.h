@@ -5,17 +5,45 @@
 
 namespace tally::nn {
 
-/// A pre-norm decoder block: two branches that add to the residual stream.
+/// Where a block normalizes, for a branch F and the residual stream x.
+enum class Placement : uint8_t {
+  pre,          ///< x + F(N(x)). Xiong et al. 2020, arXiv:2002.04745
+  post,         ///< N(x + F(x)). Vaswani et al. 2017, arXiv:1706.03762
+  double_norm,  ///< x + N2(F(N1(x))): Gemma 2 and 3, Grok
+  output,       ///< x + N(F(x)): OLMo 2
+  none          ///< x + F(x)
+};
+/// Whether both branches of a block read the same stream: y = x + A(N(x)) + M(N'(x)).
+enum class Parallel : uint8_t {
+  none,         ///< one after the other
+  shared_norm,  ///< N' = N: GPT-J, PaLM, Command R
+  two_norms     ///< a norm each: GPT-NeoX
+};
+/// A learned factor of what a branch adds.
+enum class ResidualGain : uint8_t {
+  none,
+  scalar,  ///< one number a branch: ReZero, Fixup
+  vector   ///< one a channel: LayerScale
+};
+
+struct ResidualOptions {
+  double scale = 1;  // a constant factor
+  ResidualGain gain = ResidualGain::none;
+  double drop = 0;  // stochastic depth: probability that a sequence leaves a branch out
+};
+
+/// A decoder block: two branches that add to the residual stream. In the placement `pre`
 ///   h = x + dropout(attention(norm1(x)))
 ///   y = h + dropout(mlp(norm2(h)))            x, h, y (B,T,D)
-/// Xiong et al. 2020, arXiv:2002.04745 (placement); lecture claims L8, L9.
+/// and in the others as listed above. Lecture claims L8, L9, L16, L38.
 class Block : public Module {
  public:
   struct Options {
-    NormKind norm = NormKind::rms_norm;
-    double norm_eps = 1e-5;
-    bool norm_bias = false;
+    NormOptions norm;
+    Placement placement = Placement::pre;
+    Parallel parallel = Parallel::none;
     double dropout = 0;  // of what a branch adds
+    ResidualOptions residual;
     AttentionOptions attention;
     FeedForwardOptions mlp;
   };
@@ -25,13 +53,23 @@ class Block : public Module {
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 
+  // Those that a placement does not have are of kind none: before a branch (`post`: after the sum),
+  // and behind it.
   Norm attention_norm;
   Attention attention;
+  Norm attention_output_norm;
+  Tensor attention_gain;  // () or (D), absent without
   Norm mlp_norm;
   FeedForward mlp;
+  Norm mlp_output_norm;
+  Tensor mlp_gain;
 
  private:
-  double dropout_;
+  template <class Attend>
+  Tensor through(const Tensor& x, const Attend& attend, Generator* dropout) const;
+  Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
+              Generator* dropout) const;
+  Options options_;
 };
 
 }  // namespace tally::nn

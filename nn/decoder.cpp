@@ -1,5 +1,7 @@
 #include "nn/decoder.h"
 
+#include <cmath>
+
 #include "autograd/checkpoint.h"
 
 namespace tally::nn {
@@ -12,7 +14,17 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   if (o.positions.kind != PositionKind::alibi ||
       o.positions.of_layer(layer) == LayerPositions::none)
     block.attention.alibi = 0;
+  const auto i = static_cast<size_t>(layer);
+  if (!o.residual_scales.empty())
+    block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
+  // Deeper layers are left out more often: Huang et al. 2016, arXiv:1603.09382, eq. 4.
+  block.residual.drop *= static_cast<double>(layer + 1) / static_cast<double>(o.layers);
   return block;
+}
+
+// Rows of length 1.
+Tensor unit_rows(const Tensor& x) {
+  return scale(rms_norm(x, {}, 1e-12), 1 / std::sqrt(static_cast<double>(x.size(-1))));
 }
 
 }  // namespace
@@ -23,8 +35,9 @@ Decoder::Decoder(const Options& o, DType dtype, Device device)
                {o.block.attention.d_model, o.block.attention.heads, o.block.attention.head_dim,
                 o.context},
                dtype, device),
-      final_norm(o.block.norm, o.block.attention.d_model, o.block.norm_eps, o.block.norm_bias,
-                 dtype, device),
+      embedding_norm(norm_if(o.embedding_norm, o.block.norm), o.block.attention.d_model, dtype,
+                     device),
+      final_norm(norm_if(o.final_norm, o.block.norm), o.block.attention.d_model, dtype, device),
       options_(o) {
   const int64_t d = o.block.attention.d_model;
   for (int64_t i = 0; i < o.layers; ++i)
@@ -39,7 +52,14 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   check(first + ids.size(1) <= options_.context, "decoder: the context holds ", options_.context,
         " tokens; got ", first, " before and ", ids.size(1),
         " now; shorten the text, or keep its last ", options_.context, " tokens");
-  const Tensor x = position.add_to(embedding.forward(ids), first);
+  Tensor x = options_.fix_norm == FixNorm::both
+                 ? scale(unit_rows(embedding.forward(ids)), options_.embedding_scale)
+                 : tally::embedding(ids, embedding.weight, options_.embedding_scale);
+  x = position.add_to(x, first);
+  if (embedding_norm.present()) {
+    const ModuleScope scope("norm");
+    x = embedding_norm.forward(x);
+  }
   const double p = options_.embedding_dropout;
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
 }
@@ -66,22 +86,41 @@ Tensor Decoder::hidden(const Tensor& ids, Generator* dropout) {
   }
   const PositionScheme::Pass pass = position.pass(0, ids.size(1));
   for (size_t i = 0; i < blocks.size(); ++i) x = through_block(i, x, pass, dropout);
-  const ModuleScope scope("final_norm");
-  return final_norm.forward(x);
+  return final_hidden(x);
 }
 
-Tensor Decoder::logits(const Tensor& ids) {
-  const Tensor h = hidden(ids);
+Tensor Decoder::final_hidden(const Tensor& x) const {
+  const ModuleScope scope("final_norm");
+  const Tensor h = final_norm.forward(x);
+  return options_.logit_scale == 1 ? h : scale(h, options_.logit_scale);
+}
+
+Tensor Decoder::head() const {
+  const Tensor& w = options_.tied_head ? embedding.weight : head_weight;
+  return options_.fix_norm == FixNorm::none ? w : unit_rows(w);
+}
+
+Tensor Decoder::logits_of(const Tensor& h) const {
   const ModuleScope scope("head");
-  return linear(h, head(), head_bias);
+  const Tensor x = linear(h, head(), head_bias);
+  return options_.final_soft_cap > 0 ? soft_cap(x, options_.final_soft_cap) : x;
+}
+
+Tensor Decoder::logits(const Tensor& ids) { return logits_of(hidden(ids)); }
+
+ops::LossOptions Decoder::loss_options() const {
+  ops::LossOptions o;
+  o.label_smoothing = options_.label_smoothing;
+  o.z_loss = options_.z_loss;
+  if (options_.final_soft_cap > 0) o.soft_cap = options_.final_soft_cap;
+  return o;
 }
 
 Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout,
                      Tensor* stats) {
   const Tensor h = hidden(ids, dropout);
   const ModuleScope scope("head");
-  ops::LossOptions o;
-  o.z_loss = options_.z_loss;
+  ops::LossOptions o = loss_options();
   if (count > 0) o.normalizer = static_cast<double>(count);
   const auto [loss, sums] = head_bias.defined()
                                 ? cross_entropy_with_stats(linear(h, head(), head_bias), targets, o)
@@ -113,8 +152,7 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
     x = blocks[i]->forward_cached(x, position.of_layer(pass, layer), cache.layer(layer));
   }
   const Tensor last = x.narrow(1, ids.size(1) - 1, 1).reshape({ids.size(0), x.size(2)});
-  const ModuleScope scope("head");
-  return linear(final_norm.forward(last), head(), head_bias);
+  return logits_of(final_hidden(last));
 }
 
 KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
@@ -125,6 +163,7 @@ KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
 void Decoder::visit(Visitor& v) {
   v.child("embedding", embedding);
   v.child("position", position);
+  v.child("embedding_norm", embedding_norm);
   for (size_t i = 0; i < blocks.size(); ++i) v.child("blocks." + std::to_string(i), *blocks[i]);
   v.child("final_norm", final_norm);
   v.parameter("head.weight", head_weight);

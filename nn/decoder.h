@@ -9,23 +9,37 @@
 
 namespace tally::nn {
 
+/// Which word vectors are scaled to length 1 whenever they are used.
+enum class FixNorm : uint8_t {
+  none,
+  head,  ///< the rows of the head: NormHead. Yang et al. 2023 (Baichuan 2), arXiv:2309.10305
+  both   ///< those of the embedding too: FixNorm. Nguyen and Salazar 2019, arXiv:1910.05895
+};
+
 /// A decoder-only language model: embedding, blocks, final norm, head.
-///   x = E[ids] (+ P[positions])  ->  blocks  ->  norm  ->  logits = x Wh^T (+ bh), Wh = E when
-///   tied
+///   x = s E[ids] (+ P[positions])  ->  (norm)  ->  blocks  ->  (norm)
+///   logits = cap(c x Wh^T (+ bh)), Wh = E when tied
 class Decoder : public Module {
  public:
   struct Options {
     int64_t vocab = 0, context = 0, layers = 0;
     Block::Options block;
     PositionOptions positions;
+    /// By layer, from the first again when the list ends: times block.residual.scale. Empty: 1.
+    std::vector<double> residual_scales;
+    bool final_norm = true, embedding_norm = false;  // of the blocks' kind
+    FixNorm fix_norm = FixNorm::none;
     bool tied_head = false, head_bias = false;
+    double embedding_scale = 1;  // s: Gemma sqrt(D)
+    double logit_scale = 1;      // c: Command R, Granite
     double embedding_dropout = 0;
-    double z_loss = 0;
+    double label_smoothing = 0, z_loss = 0, max_z_loss = 0;
+    double final_soft_cap = 0;  // of the logits, 0: none
   };
   /// Parameters are allocated, not set: see models/build.h.
   Decoder(const Options& o, DType dtype, Device device);
 
-  /// The residual stream after the final norm.   ids (B,T) of i64   returns (B,T,D)
+  /// What the head multiplies: the residual stream after the final norm, times c.   ids (B,T) of i64   returns (B,T,D)
   /// `dropout` gives the masks of a training step; null: evaluation.
   Tensor hidden(const Tensor& ids, Generator* dropout = nullptr);
   /// logits (B,T,V)
@@ -48,8 +62,9 @@ class Decoder : public Module {
 
   Embedding embedding;
   PositionScheme position;
+  Norm embedding_norm;  // BLOOM; kind none without
   std::vector<std::unique_ptr<Block>> blocks;
-  Norm final_norm;
+  Norm final_norm;                // kind none without
   Tensor head_weight, head_bias;  // weight absent when tied
   /// By block: true where a training step keeps the block's input alone and computes the rest again
   /// in the backward pass (autograd/checkpoint.h). Shorter than the stack: false for the rest.
@@ -60,7 +75,10 @@ class Decoder : public Module {
   Tensor through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
                        Generator* dropout) const;
   Tensor with_outdated(const Tensor& ids, KVCache& cache) const;
-  const Tensor& head() const { return options_.tied_head ? embedding.weight : head_weight; }
+  Tensor head() const;
+  Tensor final_hidden(const Tensor& x) const;
+  Tensor logits_of(const Tensor& h) const;
+  ops::LossOptions loss_options() const;
   Options options_;
 };
 

@@ -1,6 +1,17 @@
 #include "nn/feed_forward.h"
 
+#include <cmath>
+
 namespace tally::nn {
+
+int64_t ffn_width(int64_t d_model, double ratio, bool gated, int64_t multiple_of) {
+  check(d_model >= 1 && ratio > 0 && std::isfinite(ratio) && multiple_of >= 1,
+        "ffn_width: d_model and multiple_of must be 1 or more and ratio above 0; got ", d_model,
+        ", ", multiple_of, " and ", ratio);
+  const double width = ratio * static_cast<double>(d_model) * (gated ? 2.0 / 3.0 : 1.0);
+  const auto whole = std::max<int64_t>(1, std::llround(width));
+  return (whole + multiple_of - 1) / multiple_of * multiple_of;
+}
 
 FeedForward::FeedForward(const FeedForwardOptions& o, DType dtype, Device device) : options_(o) {
   const auto make = [&](Matrix& m, int64_t out, int64_t in) {

@@ -19,6 +19,8 @@ struct FeedForwardLayer {
   struct Attrs {
     ops::ActivationKind activation = ops::ActivationKind::silu;
     bool gated = true;
+    double parameter = 1;          // of the activation
+    double limit = 0, offset = 0;  // of the gate, as ops::Gate
   };
   struct Saved {
     ops::Linear::Saved gate, up, down;
@@ -34,11 +36,13 @@ struct FeedForwardLayer {
     Tensor up = ops::Linear::forward(x, w_up, b_up, {}, s ? &s->up : nullptr);
     Tensor h;
     if (!a.gated) {
-      h = ops::Activation::forward(up, {a.activation}, s ? &s->activation : nullptr);
+      h = ops::Activation::forward(up, {a.activation, a.parameter}, s ? &s->activation : nullptr);
     } else {
       Tensor gate =
           fused ? up : ops::Linear::forward(x, w_gate, b_gate, {}, s ? &s->gate : nullptr);
-      h = ops::Gate::forward(gate, fused ? Tensor() : up, {a.activation}, s ? &s->gating : nullptr);
+      h = ops::Gate::forward(gate, fused ? Tensor() : up,
+                             {a.activation, a.parameter, a.limit, a.offset},
+                             s ? &s->gating : nullptr);
     }
     up = Tensor();
     if (s) s->gated = a.gated, s->fused = fused;
@@ -78,8 +82,16 @@ struct FeedForwardOptions {
   int64_t d_model = 0, d_ff = 0;
   ops::ActivationKind activation = ops::ActivationKind::silu;
   bool gated = true, bias = false;
-  bool fused = true;  // one matrix [gate | up] instead of two
+  bool fused = true;             // one matrix [gate | up] instead of two
+  double parameter = 1;          // of the activation
+  double limit = 0, offset = 0;  // of the gate, as ops::Gate
+  FeedForwardLayer::Attrs attrs() const { return {activation, gated, parameter, limit, offset}; }
 };
+
+/// Width of the feed-forward layer of a model of width d: `ratio` d, for a gated one 2/3 of that, so
+/// that its three matrices hold what two would (Shazeer 2020, arXiv:2002.05202, section 2; ratio 4
+/// gives 8/3), rounded up to a multiple that products are fast at. Lecture claims L34, L35.
+int64_t ffn_width(int64_t d_model, double ratio, bool gated, int64_t multiple_of = 1);
 
 /// The layer with its parameters; FeedForwardLayer above says what it computes.
 class FeedForward : public Module {
@@ -87,8 +99,8 @@ class FeedForward : public Module {
   FeedForward(const FeedForwardOptions& o, DType dtype, Device device);
   Tensor forward(const Tensor& x) const {
     const ModuleScope scope("mlp");
-    return apply<FeedForwardLayer>({options_.activation, options_.gated}, x, gate.weight, gate.bias,
-                                   up.weight, up.bias, down.weight, down.bias);
+    return apply<FeedForwardLayer>(options_.attrs(), x, gate.weight, gate.bias, up.weight, up.bias,
+                                   down.weight, down.bias);
   }
   void visit(Visitor& v) override;
 

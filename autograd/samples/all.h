@@ -24,6 +24,7 @@
 #include "autograd/samples/moe_router.h"
 #include "autograd/samples/reductions.h"
 #include "autograd/samples/relative.h"
+#include "autograd/samples/residual_add.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
 #include "autograd/samples/soft_cap.h"
@@ -67,6 +68,7 @@ inline std::vector<std::vector<Sample>> all() {
       reductions(),
       relative_bias(),
       relative_shift(),
+      residual_add(),
       rms_norm(),
       rope(),
       selective_scan(),

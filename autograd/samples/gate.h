@@ -17,6 +17,12 @@ inline std::vector<Sample> gate() {
   }
   list.push_back(sample<O>("one row", {K::silu}, {normal({9}, 1), normal({9}, 2)}));
   list.push_back(sample<O>("one row, fused", {K::silu}, {normal({18}, 3), absent()}));
+  list.push_back(sample<O>("limits and an offset, as gpt-oss", {K::swish, 1.702, 0.9, 1},
+                           {normal({4, 6}, 11, 2), normal({4, 6}, 12, 2)}));
+  list.push_back(
+      sample<O>("limits, fused", {K::gelu, 1, 0.7, 0}, {normal({3, 8}, 13, 2), absent()}));
+  list.push_back(
+      sample<O>("an offset alone", {K::silu, 1, 0, 1}, {normal({3, 5}, 14), normal({3, 5}, 15)}));
   list.push_back(sample<O>("no rows", {K::silu}, {normal({0, 4}, 4), normal({0, 4}, 5)}));
   list.push_back(sample<O>("no rows, fused", {K::silu}, {normal({0, 4}, 6), absent()}));
   list.push_back(sample<O>("no width, fused", {K::silu}, {normal({3, 0}, 7), absent()}));

@@ -63,9 +63,11 @@ void activation_backward(const ops::Activation::Backward& c) {
   });
 }
 
+bool has_limits(const ops::Gate::Attrs& a) { return a.limit > 0 || a.offset != 0; }
+
 void gate_forward(const ops::Gate::Forward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
+  if (!unit_of(c.attrs.function, unit) || has_limits(c.attrs)) return plain_loops<float>(c);
   each_row(c.y, [&](int64_t i) {
     isa().gate_forward(unit, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i),
                        c.y.accumulate);
@@ -74,7 +76,7 @@ void gate_forward(const ops::Gate::Forward& c) {
 
 void gate_backward(const ops::Gate::Backward& c) {
   Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
+  if (!unit_of(c.attrs.function, unit) || has_limits(c.attrs)) return plain_loops<float>(c);
   each_row(c.dy, [&](int64_t i) {
     isa().gate_backward(unit, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i), c.b.row<float>(i),
                         c.da.defined() ? c.da.row<float>(i) : nullptr,

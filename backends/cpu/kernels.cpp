@@ -16,6 +16,7 @@ void register_kernels() {
   register_reductions();
   register_reductions_backward();
   register_relative();
+  register_residual();
   register_rope();
   register_softmax();
 }

@@ -19,6 +19,7 @@ void register_optimizers();
 void register_reductions();
 void register_reductions_backward();
 void register_relative();
+void register_residual();
 void register_rope();
 void register_softmax();
 

@@ -31,6 +31,7 @@
 #include "core/ops/reductions.h"
 #include "core/ops/relative_bias.h"
 #include "core/ops/relative_shift.h"
+#include "core/ops/residual_add.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
 #include "core/ops/selective_scan.h"
@@ -95,6 +96,7 @@ using AllCalls = TypeList<
     ops::Reciprocal::Forward, ops::Reciprocal::Backward,
     ops::RelativeBias::Forward, ops::RelativeBias::Backward,
     ops::RelativeShift::Forward, ops::RelativeShift::Backward,
+    ops::ResidualAdd::Forward, ops::ResidualAdd::Backward,
     ops::RMSNorm::Forward, ops::RMSNorm::Backward,
     ops::Rope::Forward, ops::Rope::Backward,
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,

@@ -1,0 +1,94 @@
+#include "models/config_blocks.h"
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace tally {
+namespace {
+
+/// Ours and that of the ops have the same names.
+ops::ActivationKind activation_of(Activation a) {
+  const std::string_view name = enum_names(Activation{})[static_cast<size_t>(a)];
+  for (int k = 0; k < ops::kActivations; ++k) {
+    if (ops::kActivationNames[k] == name) return static_cast<ops::ActivationKind>(k);
+  }
+  fail("activation: ", name, " has no function");
+}
+
+void check_norms(const ModelConfig& c, const std::string& where) {
+  check(c.norm == Norm::layer_norm || !c.norm_bias, where,
+        ": norm_bias = true needs norm = layer_norm; ",
+        enum_names(Norm{})[static_cast<size_t>(c.norm)], " has no bias");
+  check(c.norm_gain != NormGain::none || !c.norm_bias, where,
+        ": norm_bias = true needs a gain; set norm_gain to gamma, or norm_bias to false");
+  check(c.norm != Norm::scale_norm || c.norm_gain == NormGain::gamma, where,
+        ": scale_norm has one number, which is its gain; set norm_gain to gamma");
+  check(!c.norm_round_before_gain || (c.norm == Norm::rms_norm && c.norm_gain != NormGain::none),
+        where, ": norm_round_before_gain needs norm = rms_norm and a norm_gain");
+}
+
+void check_residual(const ModelConfig& c, const std::string& where) {
+  check(c.parallel == Parallel::none || c.placement != Placement::post, where,
+        ": parallel = ", enum_names(Parallel{})[static_cast<size_t>(c.parallel)],
+        " has one sum, behind which placement = post would have two norms; choose placement = pre");
+  check(c.residual_gain_init == 0 || c.residual_gain != ResidualGain::none, where,
+        ": residual_gain_init = ", c.residual_gain_init,
+        " needs a residual_gain; set it to scalar or vector");
+  for (const double scale : c.residual_scales) {
+    check(std::isfinite(scale), where, ": residual_scales must be finite numbers; it holds ",
+          scale);
+  }
+  const auto layers = static_cast<size_t>(c.layers);
+  check(c.residual_scales.size() <= layers, where, ": residual_scales has ",
+        c.residual_scales.size(), " numbers for ", c.layers, " layers");
+}
+
+void check_feed_forward(const ModelConfig& c, const std::string& where) {
+  check(c.gated || (c.gate_limit == 0 && c.gate_offset == 0), where,
+        ": gate_limit and gate_offset need gated = true");
+  const bool has_one = c.activation == Activation::swish || c.activation == Activation::elu;
+  check(has_one || c.activation_parameter == 1, where,
+        ": activation_parameter = ", c.activation_parameter, " needs activation = swish or elu; ",
+        enum_names(Activation{})[static_cast<size_t>(c.activation)], " has none");
+}
+
+}  // namespace
+
+void check_blocks(const ModelConfig& c, const std::string& where) {
+  check_feed_forward(c, where);
+  check_norms(c, where);
+  check_residual(c, where);
+}
+
+nn::Block::Options block_options(const ModelConfig& c) {
+  nn::Block::Options o;
+  o.norm.kind = static_cast<nn::NormKind>(c.norm);
+  o.norm.eps = c.norm_eps;
+  o.norm.bias = c.norm_bias;
+  o.norm.gain = static_cast<nn::NormGain>(c.norm_gain);
+  o.norm.round_before_gain = c.norm_round_before_gain;
+  o.placement = static_cast<nn::Placement>(c.placement);
+  o.parallel = static_cast<nn::Parallel>(c.parallel);
+  o.dropout = c.residual_dropout;
+  o.residual.scale = c.residual_scale;
+  o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);
+  o.residual.drop = c.stochastic_depth;
+  o.attention = {c.d_model,
+                 c.heads,
+                 c.kv_heads,
+                 c.head_dim,
+                 c.qkv_bias,
+                 c.attention_output_bias,
+                 c.fused_qkv,
+                 c.attention_dropout,
+                 c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
+                                                   : ops::RotaryPairs::interleaved,
+                 c.position == Position::alibi ? c.alibi_scale : 0};
+  o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
+           c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
+           c.gate_offset};
+  return o;
+}
+
+}  // namespace tally
