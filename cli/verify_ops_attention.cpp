@@ -23,57 +23,15 @@ ops::AttentionOptions options_of(const C& c) {
   if (c.has("softcap")) o.soft_cap = c.number("softcap");
   if (c.has("scale")) o.scale = c.number("scale");
   if (c.has("alibi")) o.alibi = 1;
+  if (c.has("prefix")) o.prefix = c.integer("prefix");
   return o;
 }
 
-/// The mask (T, S + extra) of a rule, u8; `extra` columns that all see come last.
-Tensor mask_of(const C& c, int64_t queries, int64_t keys, int64_t extra) {
-  const ops::AttentionOptions o = options_of(c);
-  const ops::VisibleKeys visible{o.causal, o.window.value_or(0), queries, keys};
-  const int64_t prefix = c.has("prefix") ? c.integer("prefix") : 0;
-  std::vector<uint8_t> see;
-  for (int64_t t = 0; t < queries; ++t) {
-    for (int64_t j = 0; j < keys + extra; ++j) {
-      const auto range = visible.of(t);
-      see.push_back(j >= keys || j < prefix || (j >= range.begin && j < range.end));
-    }
-  }
-  return from_host<uint8_t>(std::span<const uint8_t>(see), {queries, keys + extra}, c.device);
-}
-
-/// Keys or values (B,G,S,K) repeated for the H/G query heads that share them.
-Tensor repeat_heads(const Tensor& x, int64_t heads) {
-  const int64_t b = x.size(0), g = x.size(1), s = x.size(2), k = x.size(3);
-  const Tensor grouped = expand(reshape(x, {b, g, 1, s, k}), {b, g, heads / g, s, k});
-  return reshape(contiguous(grouped), {b, heads, s, k});
-}
-
-/// Attention as products and a softmax: for terms that the fused op does not have.
-OpOutputs composed_attention(const C& c) {
-  const Tensor& q = c.in("q");
-  const int64_t b = q.size(0), h = q.size(1), t = q.size(2), s = c.in("k").size(2);
-  const Tensor k = repeat_heads(c.in("k"), h), v = repeat_heads(c.in("v"), h);
-  const ops::AttentionOptions o = options_of(c);
-  Tensor scores =
-      scale(matmul(q, k, false, true), o.scale.value_or(1 / std::sqrt(double(q.size(3)))));
-  if (o.soft_cap) scores = soft_cap(scores, *o.soft_cap);
-  const Tensor sink = c.maybe("sink");
-  if (sink.defined())
-    scores = concat({scores, contiguous(expand(reshape(sink, {1, h, 1, 1}), {b, h, t, 1}))}, 3);
-  const Tensor p = softmax(scores, mask_of(c, t, s, sink.defined() ? 1 : 0));
-  return only(matmul(contiguous(narrow(p, 3, 0, s)), v));
-}
-
 OpOutputs attention_case(const C& c) {
-  if (c.maybe("sink").defined()) return composed_attention(c);
-  ops::AttentionOptions o = options_of(c);
-  Tensor mask = c.maybe("mask").defined() ? c.in("mask") : c.maybe("key_mask");
-  if (c.has("prefix")) {
-    mask = mask_of(c, c.in("q").size(2), c.in("k").size(2), 0);
-    o.causal = false;
-  }
-  return only(swap_heads(attention(swap_heads(c.in("q")), swap_heads(c.in("k")),
-                                   swap_heads(c.in("v")), o, mask, c.maybe("bias"))));
+  const Tensor mask = c.maybe("mask").defined() ? c.in("mask") : c.maybe("key_mask");
+  return only(
+      swap_heads(attention(swap_heads(c.in("q")), swap_heads(c.in("k")), swap_heads(c.in("v")),
+                           options_of(c), mask, c.maybe("bias"), {}, c.maybe("sink"))));
 }
 
 Tensor table(const C& c, int64_t positions, int64_t size, double base = 10000) {

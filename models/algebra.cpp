@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "models/config_attention.h"
+
 namespace tally {
 namespace {
 
@@ -98,14 +100,19 @@ class Algebra {
     const std::string tokens = fmt::format("{} x {}", b, t);
     add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
         fmt::format("2 x {} x {}", tokens, weights), forward, NAN, "FLOPs");
-    const double full = 4 * d(b * t) * d(s) * d(q) * d(c_.layers);
+    const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
+    const double full = 4 * d(b * t) * square * d(q);
     add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
         full, NAN, "FLOPs");
-    const double seen = r_.options.decode ? d(s) : (d(t) + 1) / 2;  // keys a query sees, on average
-    const double causal = 4 * d(b * t) * seen * d(q) * d(c_.layers);
+    const bool sparse = c_.window > 0 || c_.attention_stride > 0;
+    const double pairs = visible_pairs(c_, t, s);
+    const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
+    const double causal = 4 * d(b) * pairs * d(q);
     add("attention, what the mask leaves",
-        r_.options.decode ? "4 B S H K L" : "2 B T (T + 1) H K L",
+        sparse              ? "4 B T H K L, times the keys a query sees"
+        : r_.options.decode ? "4 B S H K L"
+                            : "2 B T (T + 1) H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, seen, c_.heads, c_.head_dim, c_.layers),
         causal, NAN, "FLOPs");
     const double passes = r_.options.train ? 3 : 1;

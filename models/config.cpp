@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
@@ -117,6 +118,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
   check_positions(*this, where, spelling);
+  check_attention(*this, where, spelling);
   check_blocks(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;

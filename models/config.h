@@ -119,6 +119,12 @@ struct ModelConfig {
   std::vector<double> rope_short_factors, rope_long_factors;
   bool rope_float32 = false;
 
+  // Checked and made into options by models/config_attention.h.
+  int64_t window = 0;                          // 0: none
+  std::vector<std::string> attention_pattern;  // of full, window, strided, fixed; empty: all alike
+  int64_t attention_stride = 0, attention_summary = 1;
+  double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
+
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
   bool tied_head = false;
   bool fused_qkv = true, fused_gate_up = true;

@@ -124,6 +124,7 @@ AttentionLayer::Attrs Attention::attrs() const {
   a.kv_heads = options_.kv_heads;
   a.head_dim = options_.head_dim;
   a.rope.pairs = options_.rope_pairs;
+  a.attention = options_.scores;
   a.attention.alibi = options_.alibi;
   return a;
 }
@@ -149,11 +150,21 @@ Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, &cache);
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
                                              v.bias, positions.table, a, nullptr);
-  cache.append(heads.k, heads.v);
-  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {},
-                                           positions.bias, {}, {}, a.attention, nullptr);
+  const bool ordered = positions.bias.defined() || options_.alibi != 0;
+  const KVCache::Layer::Seen seen = cache.append(heads.k, heads.v, ordered);
+  const int64_t count = seen.keys.size(1);  // the last of what the bias is for
+  const Tensor bias = positions.bias.defined()
+                          ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
+                          : Tensor();
+  const Tensor o = ops::Attention::forward(heads.q, seen.keys, seen.values, {}, bias, {}, {},
+                                           a.attention, nullptr);
   return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight,
                               out.bias, {}, nullptr);
+}
+
+int64_t Attention::window() const {
+  const ops::AttentionOptions& o = options_.scores;
+  return o.causal && o.global == 0 && o.prefix == 0 ? o.window.value_or(0) : 0;
 }
 
 void Attention::visit(Visitor& visitor) {

@@ -68,6 +68,8 @@ struct AttentionOptions {
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::half_split;
   double alibi = 0;          // as ops::AttentionOptions
   bool xl_relative = false;  // Transformer-XL's positions; see Attention
+  /// What queries see, the scale and the cap of their scores; `alibi` and `dropout` stand above.
+  ops::AttentionOptions scores;
 };
 
 /// The layer with its parameters; AttentionLayer above says what it computes. With xl_relative the
@@ -82,6 +84,8 @@ class Attention : public Module {
   /// theirs. Not recorded: for generation.
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
+  /// Tokens that a cache has to keep for this layer; 0: all.
+  int64_t window() const;
 
   struct Matrix {
     Tensor weight, bias;
