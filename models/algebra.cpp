@@ -70,6 +70,7 @@ class Algebra {
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
+    const int64_t each = qk_norm_parameters(c_);
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -78,7 +79,11 @@ class Algebra {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms), "parameters");
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
+        "parameters");
+    if (each > 0)
+      add("norms of q and k", c_.qk_norm == QKNorm::full ? "L (H + G) K" : "2 L K",
+          fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
     add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),

@@ -66,11 +66,18 @@ std::span<const Field<ModelConfig>> model_fields() {
                                "word vectors of length 1: none, head (its rows: Baichuan 2, "
                                "arXiv:2309.10305) or both (the embedding's too: Nguyen and Salazar "
                                "2019, arXiv:1910.05895)"),
+      enum_field<&M::qk_norm>("qk_norm",
+                              "a norm of queries and keys before they turn: none, head (each by "
+                              "itself: Qwen 3, Gemma 3; Dehghani et al. 2023, arXiv:2302.05442) or "
+                              "full (all heads as one row: OLMo 2)"),
       enum_field<&M::parallel>(
           "parallel",
           "attention and the feed-forward layer read the same stream: none (one after the other), "
           "shared_norm (one norm for both: GPT-J, PaLM, arXiv:2204.02311) or two_norms (GPT-NeoX, "
           "arXiv:2204.06745)"),
+      flag("fused_parallel", &M::fused_parallel,
+           "parallel = shared_norm: one product for queries, keys, values and the feed-forward "
+           "layer's first matrices"),
       number("residual_scale", &M::residual_scale, -1e6, 1e6,
              "times what each branch adds (Granite)"),
       Field<M>{"residual_scales", &M::residual_scales, 0, 0,

@@ -13,7 +13,8 @@ Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim)
 AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                               const Tensor& w_k, const Tensor& b_k,
                                               const Tensor& w_v, const Tensor& b_v,
-                                              const Tensor& table, const Attrs& a, Saved* s) {
+                                              const Tensor& table, const QKNorm::Weights& norm,
+                                              const Attrs& a, Saved* s) {
   check_defined(name, "x", x);
   check_defined(name, "the weight of q", w_q);
   check(x.ndim() == 3, "attention_layer: x must be (B, T, D); got ", x.shape(), in_module());
@@ -33,6 +34,8 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
     out.k = heads_of(ops::Linear::forward(x, w_k, b_k, {}, s ? &s->k : nullptr), 0, g, d);
     out.v = heads_of(ops::Linear::forward(x, w_v, b_v, {}, s ? &s->v : nullptr), 0, g, d);
   }
+  out.q = QKNorm::forward(out.q, norm.q, a.qk_norm, s ? &s->q_norm : nullptr);
+  out.k = QKNorm::forward(out.k, norm.k, a.qk_norm, s ? &s->k_norm : nullptr);
   if (table.defined()) {
     ops::Rope::turn(out.q, table, {}, a.rope, out.q);
     ops::Rope::turn(out.k, table, {}, a.rope, out.k);
@@ -43,8 +46,11 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
 Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                const Tensor& w_k, const Tensor& b_k, const Tensor& w_v,
                                const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
-                               const Tensor& table, const Tensor& bias, const Attrs& a, Saved* s) {
-  Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
+                               const Tensor& table, const Tensor& bias, const Tensor& q_gain,
+                               const Tensor& q_shift, const Tensor& k_gain, const Tensor& k_shift,
+                               const Attrs& a, Saved* s) {
+  Heads heads =
+      project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, {{q_gain, q_shift}, {k_gain, k_shift}}, a, s);
   const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, a.attention,
                                            s ? &s->attention : nullptr);
   if (s) {
@@ -57,7 +63,7 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
                               {}, s ? &s->out : nullptr);
 }
 
-std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<11>& into) {
+std::array<Tensor, 15> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<15>& into) {
   const Attrs a = s.attrs;
   check_defined(name, "the gradient of the output", dy);
   check(dy.ndim() == 3, "attention_layer: the gradient of the output must be (B, T, D); got ",
@@ -77,6 +83,11 @@ std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     };
     dq = fresh(h), dk = fresh(g), dv = fresh(g);
   }
+  // Behind a norm stand tensors of their own: the norm's backward fills those in front of it.
+  const Tensor to_q = dq, to_k = dk;
+  if (a.qk_norm.width != QKNorm::Width::none)
+    dq = empty({b, t, h, d}, dy.dtype(), dy.device()),
+    dk = empty({b, t, g, d}, dy.dtype(), dy.device());
   const GradTensor dbias = into.at(10, s.attention.bias);
   ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false},
                               {dk, false}, {dv, false}, dbias);
@@ -85,9 +96,15 @@ std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     ops::Rope::turn_back(dq, s.table, {}, a.rope, {dq, false});
     ops::Rope::turn_back(dk, s.table, {}, a.rope, {dk, false});
   }
+  const auto [dq_gain, dq_shift] =
+      QKNorm::backward(dq, to_q, std::move(s.q_norm), a.qk_norm, into.pick(11, 12));
+  const auto [dk_gain, dk_shift] =
+      QKNorm::backward(dk, to_k, std::move(s.k_norm), a.qk_norm, into.pick(13, 14));
+  dq = to_q, dk = to_k;
   if (s.fused) {
     auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), into.pick(0, 1, 2));
-    return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}, dbias};
+    return {dx,     dw, db,    {},      {},       {},      {},      dw_out,
+            db_out, {}, dbias, dq_gain, dq_shift, dk_gain, dk_shift};
   }
   auto [dx, dw_q, db_q] =
       ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
@@ -97,7 +114,8 @@ std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
   auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv.reshape({b, t, g * d}), std::move(s.v), more);
-  return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}, dbias};
+  return {dx_v,   dw_q, db_q,  dw_k,    db_k,     dw_v,    db_v,    dw_out,
+          db_out, {},   dbias, dq_gain, dq_shift, dk_gain, dk_shift};
 }
 
 Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
@@ -112,6 +130,7 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
     make(v, kv_rows, o.d_model, o.qkv_bias);
   }
   make(out, o.d_model, q_rows, o.out_bias);
+  qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
   if (!o.xl_relative) return;
   content_bias = empty({q_rows}, dtype, device);
   position_bias = empty({q_rows}, dtype, device);
@@ -125,6 +144,7 @@ AttentionLayer::Attrs Attention::attrs() const {
   a.head_dim = options_.head_dim;
   a.rope.pairs = options_.rope_pairs;
   a.attention.alibi = options_.alibi;
+  a.qk_norm = options_.qk_norm;
   return a;
 }
 
@@ -137,7 +157,8 @@ Tensor Attention::forward(const Tensor& x, const Positions& positions, Generator
   }
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, nullptr);
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                               out.weight, out.bias, positions.table, positions.bias);
+                               out.weight, out.bias, positions.table, positions.bias,
+                               qk_norm.q.gain, qk_norm.q.shift, qk_norm.k.gain, qk_norm.k.shift);
 }
 
 Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
@@ -148,7 +169,7 @@ Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
   a.rope.offset = positions.offset;
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, &cache);
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
-                                             v.bias, positions.table, a, nullptr);
+                                             v.bias, positions.table, qk_norm, a, nullptr);
   cache.append(heads.k, heads.v);
   const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {},
                                            positions.bias, a.attention, nullptr);
@@ -163,6 +184,10 @@ void Attention::visit(Visitor& visitor) {
   visitor.parameter("k.bias", k.bias);
   visitor.parameter("v.weight", v.weight);
   visitor.parameter("v.bias", v.bias);
+  visitor.parameter("q_norm.weight", qk_norm.q.gain);
+  visitor.parameter("q_norm.bias", qk_norm.q.shift);
+  visitor.parameter("k_norm.weight", qk_norm.k.gain);
+  visitor.parameter("k_norm.bias", qk_norm.k.shift);
   visitor.parameter("content_bias", content_bias);
   visitor.parameter("position_bias", position_bias);
   visitor.parameter("relative.weight", relative.weight);

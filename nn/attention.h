@@ -4,12 +4,14 @@
 #include "core/ops/rope.h"
 #include "nn/kv_cache.h"
 #include "nn/module.h"
+#include "nn/qk_norm.h"
 
 namespace tally::nn {
 
 // Causal self-attention with grouped key/value heads, as an op made of ops.
 //
 //   q, k, v = x Wq^T + bq, x Wk^T + bk, x Wv^T + bv       split into heads
+//   q, k    = norm(q), norm(k)                             where asked for: nn/qk_norm.h
 //   q, k    = rope(q), rope(k)                             where a table is given
 //   o       = attention(q, k, v), with the bias where given   core/ops/attention/
 //   y       = o Wo^T + bo
@@ -21,16 +23,19 @@ namespace tally::nn {
 //   x, y (B,T,D)    Wq (H K, D)    Wk, Wv (G K, D)    or Wq (H K + 2 G K, D)    Wo (D, H K)
 //   table as ops::Rope or absent    biases of the rows or absent
 //   bias of the scores: broadcasts to (B,H,T,S), or absent
+//   gain and shift of either norm: (K), full width (H K) and (G K), or absent
 struct AttentionLayer {
   static constexpr const char* name = "attention_layer";
   struct Attrs {
     int64_t heads = 1, kv_heads = 1, head_dim = 1;
     ops::Rope::Attrs rope;
     ops::Attention::Attrs attention;
+    QKNorm::Attrs qk_norm;
   };
   struct Saved {
     ops::Linear::Saved q, k, v, out;
     ops::Attention::Saved attention;
+    QKNorm::Saved q_norm, k_norm;
     SavedTensor table;
     Attrs attrs;
     bool fused = false;
@@ -42,14 +47,15 @@ struct AttentionLayer {
 
   static Heads project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
                        const Tensor& b_k, const Tensor& w_v, const Tensor& b_v, const Tensor& table,
-                       const Attrs& a, Saved* s);
+                       const QKNorm::Weights& norm, const Attrs& a, Saved* s);
 
   static Tensor forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
                         const Tensor& b_k, const Tensor& w_v, const Tensor& b_v,
                         const Tensor& w_out, const Tensor& b_out, const Tensor& table,
-                        const Tensor& bias, const Attrs& a, Saved* s);
+                        const Tensor& bias, const Tensor& q_gain, const Tensor& q_shift,
+                        const Tensor& k_gain, const Tensor& k_shift, const Attrs& a, Saved* s);
 
-  static std::array<Tensor, 11> backward(const Tensor& dy, Saved&& s, const Into<11>& into = {});
+  static std::array<Tensor, 15> backward(const Tensor& dy, Saved&& s, const Into<15>& into = {});
 };
 
 /// What attention is told of the positions of its tokens.
@@ -67,6 +73,7 @@ struct AttentionOptions {
   double dropout = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::half_split;
   double alibi = 0;          // as ops::AttentionOptions
+  QKNorm::Attrs qk_norm;     // of queries and keys
   bool xl_relative = false;  // Transformer-XL's positions; see Attention
 };
 
@@ -87,12 +94,14 @@ class Attention : public Module {
     Tensor weight, bias;
   };
   Matrix q, k, v, out;  // k and v are absent when fused
+  QKNorm::Weights qk_norm;
   // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.
   Tensor content_bias, position_bias;
   Matrix relative;
 
- private:
   AttentionLayer::Attrs attrs() const;
+
+ private:
   Tensor forward_relative(const Tensor& x, const Positions& positions,
                           const ops::AttentionOptions& options, KVCache::Layer* cache) const;
   AttentionOptions options_;
