@@ -43,11 +43,13 @@ class Algebra {
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
     const int64_t relative = c_.position == Position::xl_relative ? q * (c_.d_model + 2) : 0;
     const int64_t attention_bias =
-        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0) + relative;
+        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0) + relative +
+        (c_.attention_gate ? q * c_.d_model : 0) + (c_.attention_sink ? c_.heads : 0);
     add("attention",
-        std::string("L (2 H K + 2 G K) D") + (relative         ? " + L (H K (D + 2) and biases)"
-                                              : attention_bias ? " + L biases"
-                                                               : ""),
+        std::string("L (2 H K + 2 G K) D") + (relative            ? " + L (H K (D + 2) and biases)"
+                                              : c_.attention_gate ? " + L (H K D and biases)"
+                                              : attention_bias    ? " + L biases"
+                                                                  : ""),
         fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
                     c_.kv_heads, c_.head_dim, c_.d_model) +
             (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
@@ -72,6 +74,7 @@ class Algebra {
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
+    const int64_t each = qk_norm_parameters(c_);
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -80,7 +83,11 @@ class Algebra {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms), "parameters");
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
+        "parameters");
+    if (each > 0)
+      add("norms of q and k", c_.qk_norm == QKNorm::full ? "L (H + G) K" : "2 L K",
+          fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
     add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),
@@ -92,8 +99,8 @@ class Algebra {
     const int64_t b = r_.options.batch, t = r_.options.decode ? 1 : r_.options.seq,
                   s = r_.options.decode ? r_.options.seq + 1 : r_.options.seq;
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
-    const int64_t matrices =
-        c_.layers * ((2 * q + 2 * kv) * c_.d_model + (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
+    const int64_t matrices = c_.layers * (((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
+                                          (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights = matrices + c_.vocab * c_.d_model;
     const double forward = 2 * d(b * t) * d(weights);

@@ -24,6 +24,7 @@ constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
 constexpr Names<3> kFinalNorms = {"auto", "on", "off"};
 constexpr Names<3> kFixNorms = {"none", "head", "both"};
 constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
+constexpr Names<3> kQKNorms = {"none", "head", "full"};
 constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
 constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
                                     "silu", "swish",        "sigmoid",  "tanh",
@@ -82,6 +83,7 @@ std::span<const std::string_view> enum_names(FinalNorm) { return kFinalNorms; }
 std::span<const std::string_view> enum_names(FixNorm) { return kFixNorms; }
 std::span<const std::string_view> enum_names(Parallel) { return kParallels; }
 std::span<const std::string_view> enum_names(ResidualGain) { return kResidualGains; }
+std::span<const std::string_view> enum_names(QKNorm) { return kQKNorms; }
 std::span<const std::string_view> enum_names(Activation) { return kActivations; }
 std::span<const std::string_view> enum_names(Position) { return kPositions; }
 std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }

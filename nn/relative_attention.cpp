@@ -31,8 +31,12 @@ Tensor Attention::forward_relative(const Tensor& x, const Positions& positions,
                                permute(by_distance, {1, 0, 2}), false, true);  // (B,H,T,R)
   const double factor = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
   const Tensor bias = scale(relative_shift(scores, keys.size(1)), factor);
-  const Tensor o = attention(split(add(queries, content_bias)), keys, values, options, {}, bias);
-  return linear(reshape(o, {x.size(0), x.size(1), h * d}), out.weight, out.bias);
+  Tensor o = reshape(
+      attention(split(add(queries, content_bias)), keys, values, options, {}, bias, {}, sink),
+      {x.size(0), x.size(1), h * d});
+  if (gate.weight.defined())
+    o = tally::gate(linear(x, gate.weight), o, ops::ActivationKind::sigmoid);
+  return linear(o, out.weight, out.bias);
 }
 
 }  // namespace tally::nn
