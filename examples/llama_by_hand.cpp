@@ -47,8 +47,9 @@ Tensor block_forward(const Llama& m, const nn::Block& b, const Tensor& x, SavedB
   const auto& a = b.attention;
   const auto& f = b.mlp;
   const Tensor n1 = ops::RMSNorm::forward(x, b.attention_norm.weight, {m.eps}, &s.attention_norm);
-  const Tensor branch = nn::AttentionLayer::forward(
-      n1, a.q.weight, {}, {}, {}, {}, {}, a.out.weight, {}, m.rope, {}, m.attention, &s.attention);
+  const Tensor branch =
+      nn::AttentionLayer::forward(n1, a.q.weight, {}, {}, {}, {}, {}, a.out.weight, {}, m.rope, {},
+                                  {}, {}, {}, {}, {}, {}, m.attention, &s.attention);
   const Tensor h = ops::Add::forward(x, branch, {}, nullptr);
   const Tensor n2 = ops::RMSNorm::forward(h, b.mlp_norm.weight, {m.eps}, &s.mlp_norm);
   const Tensor thought = nn::FeedForwardLayer::forward(

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "models/config_attention.h"
+
 namespace tally {
 namespace {
 
@@ -41,11 +43,13 @@ class Algebra {
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
     const int64_t relative = c_.position == Position::xl_relative ? q * (c_.d_model + 2) : 0;
     const int64_t attention_bias =
-        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0) + relative;
+        (c_.qkv_bias ? q + 2 * kv : 0) + (c_.attention_output_bias ? c_.d_model : 0) + relative +
+        (c_.attention_gate ? q * c_.d_model : 0) + (c_.attention_sink ? c_.heads : 0);
     add("attention",
-        std::string("L (2 H K + 2 G K) D") + (relative         ? " + L (H K (D + 2) and biases)"
-                                              : attention_bias ? " + L biases"
-                                                               : ""),
+        std::string("L (2 H K + 2 G K) D") + (relative            ? " + L (H K (D + 2) and biases)"
+                                              : c_.attention_gate ? " + L (H K D and biases)"
+                                              : attention_bias    ? " + L biases"
+                                                                  : ""),
         fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
                     c_.kv_heads, c_.head_dim, c_.d_model) +
             (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
@@ -70,6 +74,7 @@ class Algebra {
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
+    const int64_t each = qk_norm_parameters(c_);
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -78,7 +83,11 @@ class Algebra {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms), "parameters");
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
+        "parameters");
+    if (each > 0)
+      add("norms of q and k", c_.qk_norm == QKNorm::full ? "L (H + G) K" : "2 L K",
+          fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
     add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),
@@ -90,22 +99,27 @@ class Algebra {
     const int64_t b = r_.options.batch, t = r_.options.decode ? 1 : r_.options.seq,
                   s = r_.options.decode ? r_.options.seq + 1 : r_.options.seq;
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
-    const int64_t matrices =
-        c_.layers * ((2 * q + 2 * kv) * c_.d_model + (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
+    const int64_t matrices = c_.layers * (((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
+                                          (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights = matrices + c_.vocab * c_.d_model;
     const double forward = 2 * d(b * t) * d(weights);
     const std::string tokens = fmt::format("{} x {}", b, t);
     add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
         fmt::format("2 x {} x {}", tokens, weights), forward, NAN, "FLOPs");
-    const double full = 4 * d(b * t) * d(s) * d(q) * d(c_.layers);
+    const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
+    const double full = 4 * d(b * t) * square * d(q);
     add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
         full, NAN, "FLOPs");
-    const double seen = r_.options.decode ? d(s) : (d(t) + 1) / 2;  // keys a query sees, on average
-    const double causal = 4 * d(b * t) * seen * d(q) * d(c_.layers);
+    const bool sparse = c_.window > 0 || c_.attention_stride > 0;
+    const double pairs = visible_pairs(c_, t, s);
+    const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
+    const double causal = 4 * d(b) * pairs * d(q);
     add("attention, what the mask leaves",
-        r_.options.decode ? "4 B S H K L" : "2 B T (T + 1) H K L",
+        sparse              ? "4 B T H K L, times the keys a query sees"
+        : r_.options.decode ? "4 B S H K L"
+                            : "2 B T (T + 1) H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, seen, c_.heads, c_.head_dim, c_.layers),
         causal, NAN, "FLOPs");
     const double passes = r_.options.train ? 3 : 1;

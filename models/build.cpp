@@ -4,6 +4,7 @@
 
 #include "core/parallel.h"
 #include "core/random.h"
+#include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
@@ -46,6 +47,7 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.layers = c.layers;
   o.block = block_options(c);
   o.positions = position_options(c);
+  o.attention = attention_options(c);
   o.residual_scales = c.residual_scales;
   o.final_norm = c.final_norm == FinalNorm::on;
   o.embedding_norm = c.embedding_norm;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
@@ -23,6 +24,7 @@ constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
 constexpr Names<3> kFinalNorms = {"auto", "on", "off"};
 constexpr Names<3> kFixNorms = {"none", "head", "both"};
 constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
+constexpr Names<3> kQKNorms = {"none", "head", "full"};
 constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
 constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
                                     "silu", "swish",        "sigmoid",  "tanh",
@@ -81,6 +83,7 @@ std::span<const std::string_view> enum_names(FinalNorm) { return kFinalNorms; }
 std::span<const std::string_view> enum_names(FixNorm) { return kFixNorms; }
 std::span<const std::string_view> enum_names(Parallel) { return kParallels; }
 std::span<const std::string_view> enum_names(ResidualGain) { return kResidualGains; }
+std::span<const std::string_view> enum_names(QKNorm) { return kQKNorms; }
 std::span<const std::string_view> enum_names(Activation) { return kActivations; }
 std::span<const std::string_view> enum_names(Position) { return kPositions; }
 std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }
@@ -117,6 +120,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
   check_positions(*this, where, spelling);
+  check_attention(*this, where, spelling);
   check_blocks(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;

@@ -17,6 +17,7 @@ enum class FinalNorm : uint8_t { automatic, on, off };
 enum class FixNorm : uint8_t { none, head, both };
 enum class Parallel : uint8_t { none, shared_norm, two_norms };
 enum class ResidualGain : uint8_t { none, scalar, vector };
+enum class QKNorm : uint8_t { none, head, full };
 enum class Activation : uint8_t {
   relu,
   squared_relu,
@@ -54,6 +55,7 @@ std::span<const std::string_view> enum_names(FinalNorm);
 std::span<const std::string_view> enum_names(FixNorm);
 std::span<const std::string_view> enum_names(Parallel);
 std::span<const std::string_view> enum_names(ResidualGain);
+std::span<const std::string_view> enum_names(QKNorm);
 std::span<const std::string_view> enum_names(Activation);
 std::span<const std::string_view> enum_names(Position);
 std::span<const std::string_view> enum_names(RopeLayout);
@@ -88,7 +90,9 @@ struct ModelConfig {
   FinalNorm final_norm = FinalNorm::automatic;
   bool embedding_norm = false;
   FixNorm fix_norm = FixNorm::none;
+  QKNorm qk_norm = QKNorm::none;
   Parallel parallel = Parallel::none;
+  bool fused_parallel = false;
   double residual_scale = 1;
   std::vector<double> residual_scales;  // by layer
   ResidualGain residual_gain = ResidualGain::none;
@@ -118,6 +122,13 @@ struct ModelConfig {
   double rope_attention_factor = 0, rope_mscale = 0, rope_mscale_all_dim = 0;
   std::vector<double> rope_short_factors, rope_long_factors;
   bool rope_float32 = false;
+
+  // Checked and made into options by models/config_attention.h.
+  int64_t window = 0;                          // 0: none
+  std::vector<std::string> attention_pattern;  // of full, window, strided, fixed; empty: all alike
+  int64_t attention_stride = 0, attention_summary = 1;
+  double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
+  bool attention_sink = false, attention_gate = false;
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
   bool tied_head = false;

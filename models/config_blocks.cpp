@@ -44,6 +44,32 @@ void check_residual(const ModelConfig& c, const std::string& where) {
         c.residual_scales.size(), " numbers for ", c.layers, " layers");
 }
 
+void check_attention(const ModelConfig& c, const std::string& where) {
+  check(c.qk_norm == QKNorm::none || c.norm != Norm::scale_norm, where,
+        ": qk_norm needs norm = layer_norm or rms_norm");
+  check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
+        ": qk_norm has no place in position = xl_relative, whose queries have two biases");
+}
+
+void check_fused(const ModelConfig& c, const std::string& where) {
+  if (!c.fused_parallel) return;
+  check(c.parallel == Parallel::shared_norm, where,
+        ": fused_parallel = true needs parallel = shared_norm: one input for one product");
+  check(c.placement == Placement::pre || c.placement == Placement::none, where,
+        ": fused_parallel = true needs placement = pre or none: the branches are never apart");
+  check(c.residual_gain == ResidualGain::none && c.residual_dropout == 0 && c.stochastic_depth == 0,
+        where, ": fused_parallel = true has one sum of both branches; set residual_gain to none, ",
+        "residual_dropout and stochastic_depth to 0");
+  check(c.qkv_bias == c.mlp_bias, where,
+        ": fused_parallel = true has one bias of its product; set qkv_bias and mlp_bias alike");
+  check(c.qk_norm == QKNorm::none && c.position != Position::xl_relative, where,
+        ": fused_parallel = true turns queries and keys where the product wrote them; set qk_norm "
+        "to none and position to another one than xl_relative");
+  check(!c.attention_sink && !c.attention_gate, where,
+        ": fused_parallel = true has neither a sink nor a gate; set attention_sink and "
+        "attention_gate to false");
+}
+
 void check_feed_forward(const ModelConfig& c, const std::string& where) {
   check(c.gated || (c.gate_limit == 0 && c.gate_offset == 0), where,
         ": gate_limit and gate_offset need gated = true");
@@ -56,6 +82,8 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
 }  // namespace
 
 void check_blocks(const ModelConfig& c, const std::string& where) {
+  check_attention(c, where);
+  check_fused(c, where);
   check_feed_forward(c, where);
   check_norms(c, where);
   check_residual(c, where);
@@ -70,6 +98,8 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.norm.round_before_gain = c.norm_round_before_gain;
   o.placement = static_cast<nn::Placement>(c.placement);
   o.parallel = static_cast<nn::Parallel>(c.parallel);
+  o.attention.sink = c.attention_sink, o.attention.gate = c.attention_gate;
+  o.fused_parallel = c.fused_parallel;
   o.dropout = c.residual_dropout;
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);
@@ -84,7 +114,8 @@ nn::Block::Options block_options(const ModelConfig& c) {
                  c.attention_dropout,
                  c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
                                                    : ops::RotaryPairs::interleaved,
-                 c.position == Position::alibi ? c.alibi_scale : 0};
+                 c.position == Position::alibi ? c.alibi_scale : 0,
+                 {static_cast<nn::QKNorm::Width>(c.qk_norm), o.norm}};
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

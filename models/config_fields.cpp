@@ -66,11 +66,18 @@ std::span<const Field<ModelConfig>> model_fields() {
                                "word vectors of length 1: none, head (its rows: Baichuan 2, "
                                "arXiv:2309.10305) or both (the embedding's too: Nguyen and Salazar "
                                "2019, arXiv:1910.05895)"),
+      enum_field<&M::qk_norm>("qk_norm",
+                              "a norm of queries and keys before they turn: none, head (each by "
+                              "itself: Qwen 3, Gemma 3; Dehghani et al. 2023, arXiv:2302.05442) or "
+                              "full (all heads as one row: OLMo 2)"),
       enum_field<&M::parallel>(
           "parallel",
           "attention and the feed-forward layer read the same stream: none (one after the other), "
           "shared_norm (one norm for both: GPT-J, PaLM, arXiv:2204.02311) or two_norms (GPT-NeoX, "
           "arXiv:2204.06745)"),
+      flag("fused_parallel", &M::fused_parallel,
+           "parallel = shared_norm: one product for queries, keys, values and the feed-forward "
+           "layer's first matrices"),
       number("residual_scale", &M::residual_scale, -1e6, 1e6,
              "times what each branch adds (Granite)"),
       Field<M>{"residual_scales", &M::residual_scales, 0, 0,
@@ -159,6 +166,32 @@ std::span<const Field<ModelConfig>> model_fields() {
           "rope_float32", &M::rope_float32,
           "form the angles in single precision, as many public programs do (off by 4e-3 to 8e-3 at "
           "position 131071)"),
+      number(
+          "window", &M::window, 0, 1 << 30,
+          "tokens that a window layer sees, itself counted, and that its cache keeps (Beltagy et "
+          "al. 2020, arXiv:2004.05150); 0: no window"),
+      Field<M>{
+          "attention_pattern", &M::attention_pattern, 0, 0,
+          "what the layers see, from the first again when the list ends: full, window, strided "
+          "or fixed (Child et al. 2019, arXiv:1904.10509); empty: all full, or window if there "
+          "is one"},
+      number(
+          "attention_stride", &M::attention_stride, 0, 1 << 30,
+          "strided: the last so many tokens and every so-many-th before them; fixed: tokens of a "
+          "block"),
+      number("attention_summary", &M::attention_summary, 1, 1 << 30,
+             "fixed: tokens at the end of a block that all later ones see"),
+      number("attention_soft_cap", &M::attention_soft_cap, 0, 1e6,
+             "c: scores u become c tanh(u / c) (Gemma 2, arXiv:2408.00118: 50); 0: none"),
+      number("attention_scale", &M::attention_scale, 0, 1e6,
+             "factor of the scores; 0: 1 / sqrt(head_dim)"),
+      flag("attention_sink", &M::attention_sink,
+           "a learned score of each head in the softmax, without a value (gpt-oss; Xiao et al. "
+           "2023, "
+           "arXiv:2309.17453)"),
+      flag("attention_gate", &M::attention_gate,
+           "attention's output times the sigmoid of a product with its input (Qiu et al. 2025, "
+           "arXiv:2505.06708)"),
       flag("qkv_bias", &M::qkv_bias, "bias in the query, key and value projections"),
       flag("attention_output_bias", &M::attention_output_bias, "bias in attention's output"),
       flag("mlp_bias", &M::mlp_bias, "bias in the feed-forward layer"),

@@ -26,13 +26,14 @@ class SpecList {
   void add(const std::string& name, std::vector<int64_t> shape, Role role) {
     specs_.push_back({name, std::move(shape), role, layer_});
   }
-  void norm(const std::string& name, bool present = true) {
+  void norm(const std::string& name, bool present = true, int64_t width = 0) {
     if (!present) return;
+    if (width == 0) width = config_.d_model;
     if (config_.norm == Norm::scale_norm)
       add(name + ".weight", {}, Role::norm);
     else if (config_.norm_gain != NormGain::none)
-      add(name + ".weight", {config_.d_model}, Role::norm);
-    if (config_.norm_bias) add(name + ".bias", {config_.d_model}, Role::bias);
+      add(name + ".weight", {width}, Role::norm);
+    if (config_.norm_bias) add(name + ".bias", {width}, Role::bias);
   }
   void linear(const std::string& name, int64_t out, int64_t in, bool bias, Role role) {
     add(name + ".weight", {out, in}, role);
@@ -42,18 +43,28 @@ class SpecList {
     const ModelConfig& c = config_;
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
-    if (c.fused_qkv) {
+    if (c.fused_parallel) {
+      linear(at + "input", q + 2 * kv + (c.gated ? 2 : 1) * c.d_ff, c.d_model, c.mlp_bias,
+             Role::projection);
+    } else if (c.fused_qkv) {
       linear(at + "attention.qkv", q + 2 * kv, c.d_model, c.qkv_bias, Role::projection);
     } else {
       linear(at + "attention.q", q, c.d_model, c.qkv_bias, Role::projection);
       linear(at + "attention.k", kv, c.d_model, c.qkv_bias, Role::projection);
       linear(at + "attention.v", kv, c.d_model, c.qkv_bias, Role::projection);
     }
+    if (c.qk_norm != QKNorm::none) {
+      const bool full = c.qk_norm == QKNorm::full;
+      norm(at + "attention.q_norm", true, full ? q : c.head_dim);
+      norm(at + "attention.k_norm", true, full ? kv : c.head_dim);
+    }
     if (c.position == Position::xl_relative) {
       add(at + "attention.content_bias", {q}, Role::bias);
       add(at + "attention.position_bias", {q}, Role::bias);
       linear(at + "attention.relative", q, c.d_model, false, Role::projection);
     }
+    if (c.attention_sink) add(at + "attention.sink", {c.heads}, Role::bias);
+    if (c.attention_gate) linear(at + "attention.gate", q, c.d_model, false, Role::projection);
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
     norm(at + "attention_output_norm", norms_of(c).behind);
     gain(at + "attention_gain");
@@ -65,7 +76,9 @@ class SpecList {
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
     norm(at + "mlp_norm", norms_of(c).mlp);
-    if (c.gated && c.fused_gate_up) {
+    if (c.fused_parallel) {
+      // The first matrices are in the block's input.
+    } else if (c.gated && c.fused_gate_up) {
       linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     } else {
       if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
@@ -125,6 +138,12 @@ int64_t norm_width(const ModelConfig& c) {
   return c.norm_gain == NormGain::none ? 0 : c.d_model * (c.norm_bias ? 2 : 1);
 }
 
+int64_t qk_norm_parameters(const ModelConfig& c) {
+  if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
+  const int64_t heads = c.qk_norm == QKNorm::full ? c.heads + c.kv_heads : 2;
+  return heads * c.head_dim * (c.norm_bias ? 2 : 1);
+}
+
 ParameterCount parameter_counts(const ModelConfig& c) {
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim, branches = c.gated ? 2 : 1;
   ParameterCount n;
@@ -132,12 +151,14 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
-  n.attention = c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                            (c.attention_output_bias ? c.d_model : 0) +
-                            (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0));
+  n.attention =
+      c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                  (c.attention_output_bias ? c.d_model : 0) +
+                  (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                  (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
   n.mlp = c.layers *
           ((branches + 1) * c.d_model * c.d_ff + (c.mlp_bias ? branches * c.d_ff + c.d_model : 0));
-  n.norms = norm_count(c) * norm_width(c);
+  n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);

@@ -35,6 +35,8 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 /// Norms of the model, and parameters of one.
 int64_t norm_count(const ModelConfig&);
 int64_t norm_width(const ModelConfig&);
+/// Those of the norms of queries and keys of a layer.
+int64_t qk_norm_parameters(const ModelConfig&);
 
 /// Parameters by component, in closed form.
 struct ParameterCount {

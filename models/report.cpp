@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/build.h"
+#include "models/config_attention.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
 #include "optim/adamw.h"
@@ -51,7 +52,9 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   r.kv_cache_per_token = 2.0 *
                          static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
                          static_cast<double>(size_of(o.dtype));
-  r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch) * static_cast<double>(needed);
+  r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch) *
+               static_cast<double>(cached_tokens(config, needed)) /
+               static_cast<double>(config.layers);
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
   const auto model = build_model(config, o.dtype, kMeta);

@@ -134,9 +134,11 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
     windows.windows_in_order(at, ids, targets);
     const Shape shape{rows, context};
     const PauseTape values_only;
-    const Tensor loss = model.loss(from_host<int64_t>(ids, shape, model.device()),
-                                   from_host<int64_t>(targets, shape, model.device()));
-    nats += loss.item() * static_cast<double>(rows * context);
+    // Without what training adds to the loss: smoothing, z-loss, balance of experts.
+    Tensor stats;
+    model.loss(from_host<int64_t>(ids, shape, model.device()),
+               from_host<int64_t>(targets, shape, model.device()), 0, nullptr, &stats);
+    nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
     e.tokens += rows * context;
     e.bytes += source_bytes(targets, byte_lengths);
     if (progress) progress(e.tokens, last * context);

@@ -13,7 +13,8 @@ Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim)
 AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                               const Tensor& w_k, const Tensor& b_k,
                                               const Tensor& w_v, const Tensor& b_v,
-                                              const Tensor& table, const Attrs& a, Saved* s) {
+                                              const Tensor& table, const QKNorm::Weights& norm,
+                                              const Attrs& a, Saved* s) {
   check_defined(name, "x", x);
   check_defined(name, "the weight of q", w_q);
   check(x.ndim() == 3, "attention_layer: x must be (B, T, D); got ", x.shape(), in_module());
@@ -33,6 +34,8 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
     out.k = heads_of(ops::Linear::forward(x, w_k, b_k, {}, s ? &s->k : nullptr), 0, g, d);
     out.v = heads_of(ops::Linear::forward(x, w_v, b_v, {}, s ? &s->v : nullptr), 0, g, d);
   }
+  out.q = QKNorm::forward(out.q, norm.q, a.qk_norm, s ? &s->q_norm : nullptr);
+  out.k = QKNorm::forward(out.k, norm.k, a.qk_norm, s ? &s->k_norm : nullptr);
   if (table.defined()) {
     ops::Rope::turn(out.q, table, {}, a.rope, out.q);
     ops::Rope::turn(out.k, table, {}, a.rope, out.k);
@@ -43,21 +46,34 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
 Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                const Tensor& w_k, const Tensor& b_k, const Tensor& w_v,
                                const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
-                               const Tensor& table, const Tensor& bias, const Attrs& a, Saved* s) {
-  Heads heads = project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, {}, a.attention,
-                                           s ? &s->attention : nullptr);
+                               const Tensor& table, const Tensor& bias, const Tensor& q_gain,
+                               const Tensor& q_shift, const Tensor& k_gain, const Tensor& k_shift,
+                               const Tensor& sink, const Tensor& w_gate, const Attrs& a, Saved* s) {
+  Heads heads =
+      project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, {{q_gain, q_shift}, {k_gain, k_shift}}, a, s);
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, sink,
+                                           a.attention, s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
     s->attrs = a;
     s->fused = !w_k.defined();
   }
   heads = {};
-  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), w_out, b_out,
-                              {}, s ? &s->out : nullptr);
+  return finish(x, o, w_gate, w_out, b_out, s);
 }
 
-std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<11>& into) {
+Tensor AttentionLayer::finish(const Tensor& x, const Tensor& heads, const Tensor& w_gate,
+                              const Tensor& w_out, const Tensor& b_out, Saved* s) {
+  Tensor o = heads.reshape({x.size(0), x.size(1), heads.size(2) * heads.size(3)});
+  if (w_gate.defined()) {
+    const Tensor z = ops::Linear::forward(x, w_gate, {}, {}, s ? &s->to_gate : nullptr);
+    o = ops::Gate::forward(z, o, {ops::ActivationKind::sigmoid}, s ? &s->gate : nullptr);
+  }
+  if (s) s->gated = w_gate.defined();
+  return ops::Linear::forward(o, w_out, b_out, {}, s ? &s->out : nullptr);
+}
+
+std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<17>& into) {
   const Attrs a = s.attrs;
   check_defined(name, "the gradient of the output", dy);
   check(dy.ndim() == 3, "attention_layer: the gradient of the output must be (B, T, D); got ",
@@ -65,6 +81,16 @@ std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   const int64_t b = dy.size(0), t = dy.size(1), h = a.heads, g = a.kv_heads, d = a.head_dim;
   auto [d_o, dw_out, db_out] = ops::Linear::backward(dy, std::move(s.out), into.pick(-1, 7, 8));
   s.out = {};
+  // x feeds the gate and the projections: the later products add to what the first one gave.
+  Into<3> first = into.pick(0, 1, 2);
+  Tensor dw_gate;
+  if (s.gated) {
+    auto [dz, d_heads] = ops::Gate::backward(d_o, std::move(s.gate));
+    d_o = d_heads;
+    auto [dx, dw, none] = ops::Linear::backward(dz, std::move(s.to_gate), into.pick(0, 16, -1));
+    first.target[0] = dx, first.overwrite[0] = false;
+    dw_gate = dw;
+  }
 
   // One buffer [dq | dk | dv] when fused: its slices are written in place of three tensors.
   Tensor dqkv, dq, dk, dv;
@@ -77,27 +103,38 @@ std::array<Tensor, 11> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
     };
     dq = fresh(h), dk = fresh(g), dv = fresh(g);
   }
-  const GradTensor dbias = into.at(10, s.attention.bias);
+  // Behind a norm stand tensors of their own: the norm's backward fills those in front of it.
+  const Tensor to_q = dq, to_k = dk;
+  if (a.qk_norm.width != QKNorm::Width::none)
+    dq = empty({b, t, h, d}, dy.dtype(), dy.device()),
+    dk = empty({b, t, g, d}, dy.dtype(), dy.device());
+  const GradTensor dbias = into.at(10, s.attention.bias), dsink = into.at(15, s.attention.sink);
   ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention), {dq, false},
-                              {dk, false}, {dv, false}, dbias);
+                              {dk, false}, {dv, false}, dbias, dsink);
   d_o = Tensor();
   if (s.table.defined()) {
     ops::Rope::turn_back(dq, s.table, {}, a.rope, {dq, false});
     ops::Rope::turn_back(dk, s.table, {}, a.rope, {dk, false});
   }
+  const auto [dq_gain, dq_shift] =
+      QKNorm::backward(dq, to_q, std::move(s.q_norm), a.qk_norm, into.pick(11, 12));
+  const auto [dk_gain, dk_shift] =
+      QKNorm::backward(dk, to_k, std::move(s.k_norm), a.qk_norm, into.pick(13, 14));
+  dq = to_q, dk = to_k;
   if (s.fused) {
-    auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), into.pick(0, 1, 2));
-    return {dx, dw, db, {}, {}, {}, {}, dw_out, db_out, {}, dbias};
+    auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), first);
+    return {dx, dw,    db,      {},       {},      {},       {},    dw_out, db_out,
+            {}, dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
   }
-  auto [dx, dw_q, db_q] =
-      ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), into.pick(0, 1, 2));
+  auto [dx, dw_q, db_q] = ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), first);
   Into<3> more = into.pick(0, 3, 4);  // x feeds all three: the later products add to the first
   more.target[0] = dx, more.overwrite[0] = false;
   auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk.reshape({b, t, g * d}), std::move(s.k), more);
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
   auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv.reshape({b, t, g * d}), std::move(s.v), more);
-  return {dx_v, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}, dbias};
+  return {dx_v, dw_q,  db_q,    dw_k,     db_k,    dw_v,     db_v,  dw_out, db_out,
+          {},   dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
 }
 
 Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
@@ -112,6 +149,9 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
     make(v, kv_rows, o.d_model, o.qkv_bias);
   }
   make(out, o.d_model, q_rows, o.out_bias);
+  qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
+  if (o.sink) sink = empty({o.heads}, dtype, device);
+  if (o.gate) make(gate, q_rows, o.d_model, false);
   if (!o.xl_relative) return;
   content_bias = empty({q_rows}, dtype, device);
   position_bias = empty({q_rows}, dtype, device);
@@ -124,7 +164,9 @@ AttentionLayer::Attrs Attention::attrs() const {
   a.kv_heads = options_.kv_heads;
   a.head_dim = options_.head_dim;
   a.rope.pairs = options_.rope_pairs;
+  a.attention = options_.scores;
   a.attention.alibi = options_.alibi;
+  a.qk_norm = options_.qk_norm;
   return a;
 }
 
@@ -137,7 +179,9 @@ Tensor Attention::forward(const Tensor& x, const Positions& positions, Generator
   }
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, nullptr);
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                               out.weight, out.bias, positions.table, positions.bias);
+                               out.weight, out.bias, positions.table, positions.bias,
+                               qk_norm.q.gain, qk_norm.q.shift, qk_norm.k.gain, qk_norm.k.shift,
+                               sink, gate.weight);
 }
 
 Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
@@ -148,12 +192,26 @@ Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
   a.rope.offset = positions.offset;
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, &cache);
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
-                                             v.bias, positions.table, a, nullptr);
-  cache.append(heads.k, heads.v);
-  const Tensor o = ops::Attention::forward(heads.q, cache.keys(), cache.values(), {},
-                                           positions.bias, {}, {}, a.attention, nullptr);
-  return ops::Linear::forward(o.reshape({x.size(0), x.size(1), a.heads * a.head_dim}), out.weight,
-                              out.bias, {}, nullptr);
+                                             v.bias, positions.table, qk_norm, a, nullptr);
+  const Tensor o = attend_cached(heads, positions, a.attention, cache);
+  return AttentionLayer::finish(x, o, gate.weight, out.weight, out.bias, nullptr);
+}
+
+Tensor Attention::attend_cached(const AttentionLayer::Heads& heads, const Positions& positions,
+                                const ops::AttentionOptions& options, KVCache::Layer& cache) const {
+  const bool ordered = positions.bias.defined() || options.alibi != 0;
+  const KVCache::Layer::Seen seen = cache.append(heads.k, heads.v, ordered);
+  const int64_t count = seen.keys.size(1);  // the last of what the bias is for
+  const Tensor bias = positions.bias.defined()
+                          ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
+                          : Tensor();
+  return ops::Attention::forward(heads.q, seen.keys, seen.values, {}, bias, {}, sink, options,
+                                 nullptr);
+}
+
+int64_t Attention::window() const {
+  const ops::AttentionOptions& o = options_.scores;
+  return o.causal && o.global == 0 && o.prefix == 0 ? o.window.value_or(0) : 0;
 }
 
 void Attention::visit(Visitor& visitor) {
@@ -163,9 +221,15 @@ void Attention::visit(Visitor& visitor) {
   visitor.parameter("k.bias", k.bias);
   visitor.parameter("v.weight", v.weight);
   visitor.parameter("v.bias", v.bias);
+  visitor.parameter("q_norm.weight", qk_norm.q.gain);
+  visitor.parameter("q_norm.bias", qk_norm.q.shift);
+  visitor.parameter("k_norm.weight", qk_norm.k.gain);
+  visitor.parameter("k_norm.bias", qk_norm.k.shift);
   visitor.parameter("content_bias", content_bias);
   visitor.parameter("position_bias", position_bias);
   visitor.parameter("relative.weight", relative.weight);
+  visitor.parameter("sink", sink);
+  visitor.parameter("gate.weight", gate.weight);
   visitor.parameter("out.weight", out.weight);
   visitor.parameter("out.bias", out.bias);
 }

@@ -1,17 +1,22 @@
 #pragma once
 #include "core/ops/attention/attention.h"
+#include "core/ops/gate.h"
 #include "core/ops/linear.h"
 #include "core/ops/rope.h"
 #include "nn/kv_cache.h"
 #include "nn/module.h"
+#include "nn/qk_norm.h"
 
 namespace tally::nn {
 
 // Causal self-attention with grouped key/value heads, as an op made of ops.
 //
 //   q, k, v = x Wq^T + bq, x Wk^T + bk, x Wv^T + bv       split into heads
+//   q, k    = norm(q), norm(k)                             where asked for: nn/qk_norm.h
 //   q, k    = rope(q), rope(k)                             where a table is given
 //   o       = attention(q, k, v), with the bias where given   core/ops/attention/
+//   o       = o sigmoid(x Wg^T)                            where Wg is given: Qiu et al. 2025,
+//                                                          arXiv:2505.06708
 //   y       = o Wo^T + bo
 //
 // With Wk and Wv absent, Wq holds all three as rows [q | k | v]: one product instead of three, and
@@ -21,19 +26,24 @@ namespace tally::nn {
 //   x, y (B,T,D)    Wq (H K, D)    Wk, Wv (G K, D)    or Wq (H K + 2 G K, D)    Wo (D, H K)
 //   table as ops::Rope or absent    biases of the rows or absent
 //   bias of the scores: broadcasts to (B,H,T,S), or absent
+//   gain and shift of either norm: (K), full width (H K) and (G K), or absent
+//   sink (H), as ops::Attention, or absent    Wg (H K, D) or absent
 struct AttentionLayer {
   static constexpr const char* name = "attention_layer";
   struct Attrs {
     int64_t heads = 1, kv_heads = 1, head_dim = 1;
     ops::Rope::Attrs rope;
     ops::Attention::Attrs attention;
+    QKNorm::Attrs qk_norm;
   };
   struct Saved {
-    ops::Linear::Saved q, k, v, out;
+    ops::Linear::Saved q, k, v, to_gate, out;
     ops::Attention::Saved attention;
+    ops::Gate::Saved gate;
+    QKNorm::Saved q_norm, k_norm;
     SavedTensor table;
     Attrs attrs;
-    bool fused = false;
+    bool fused = false, gated = false;
   };
   /// Queries, keys and values by head, rotated.   q (B,T,H,K)   k, v (B,T,G,K)
   struct Heads {
@@ -42,14 +52,20 @@ struct AttentionLayer {
 
   static Heads project(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
                        const Tensor& b_k, const Tensor& w_v, const Tensor& b_v, const Tensor& table,
-                       const Attrs& a, Saved* s);
+                       const QKNorm::Weights& norm, const Attrs& a, Saved* s);
 
   static Tensor forward(const Tensor& x, const Tensor& w_q, const Tensor& b_q, const Tensor& w_k,
                         const Tensor& b_k, const Tensor& w_v, const Tensor& b_v,
                         const Tensor& w_out, const Tensor& b_out, const Tensor& table,
-                        const Tensor& bias, const Attrs& a, Saved* s);
+                        const Tensor& bias, const Tensor& q_gain, const Tensor& q_shift,
+                        const Tensor& k_gain, const Tensor& k_shift, const Tensor& sink,
+                        const Tensor& w_gate, const Attrs& a, Saved* s);
 
-  static std::array<Tensor, 11> backward(const Tensor& dy, Saved&& s, const Into<11>& into = {});
+  /// Behind attention: the gate, where there is one, and the output.   heads (B,T,H,K)
+  static Tensor finish(const Tensor& x, const Tensor& heads, const Tensor& w_gate,
+                       const Tensor& w_out, const Tensor& b_out, Saved* s);
+
+  static std::array<Tensor, 17> backward(const Tensor& dy, Saved&& s, const Into<17>& into = {});
 };
 
 /// What attention is told of the positions of its tokens.
@@ -67,7 +83,12 @@ struct AttentionOptions {
   double dropout = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::half_split;
   double alibi = 0;          // as ops::AttentionOptions
+  QKNorm::Attrs qk_norm;     // of queries and keys
   bool xl_relative = false;  // Transformer-XL's positions; see Attention
+  bool sink = false;         // a learned score of each head in the softmax, without a value
+  bool gate = false;         // each head's output times the sigmoid of a product with x
+  /// What queries see, the scale and the cap of their scores; `alibi` and `dropout` stand above.
+  ops::AttentionOptions scores;
 };
 
 /// The layer with its parameters; AttentionLayer above says what it computes. With xl_relative the
@@ -81,18 +102,27 @@ class Attention : public Module {
   /// The same for the next tokens of sequences whose keys and values are in the cache; appends
   /// theirs. Not recorded: for generation.
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
+  /// Attention of heads over what the cache holds of the past and over theirs, which it appends.
+  Tensor attend_cached(const AttentionLayer::Heads& heads, const Positions& positions,
+                       const ops::AttentionOptions& options, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
+  /// Tokens that a cache has to keep for this layer; 0: all.
+  int64_t window() const;
 
   struct Matrix {
     Tensor weight, bias;
   };
   Matrix q, k, v, out;  // k and v are absent when fused
+  QKNorm::Weights qk_norm;
+  Tensor sink;  // (H), or undefined
+  Matrix gate;  // (H K, D), or undefined
   // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.
   Tensor content_bias, position_bias;
   Matrix relative;
 
- private:
   AttentionLayer::Attrs attrs() const;
+
+ private:
   Tensor forward_relative(const Tensor& x, const Positions& positions,
                           const ops::AttentionOptions& options, KVCache::Layer* cache) const;
   AttentionOptions options_;

@@ -43,6 +43,54 @@ Block::Block(const Options& o, DType dtype, Device device)
       o.parallel == Parallel::none || o.placement != Placement::post,
       "block: parallel branches have one sum, behind which placement = post has two norms; choose "
       "another placement or parallel = none");
+  if (!o.fused_parallel) return;
+  check(o.parallel == Parallel::shared_norm && !behind_branch(o.placement) &&
+            !attention_gain.defined() && o.residual.drop == 0 && o.dropout == 0 &&
+            !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
+            o.attention.qk_norm.width == QKNorm::Width::none && o.attention.qkv_bias == o.mlp.bias,
+        "block: fused parallel branches share a norm and biases of the first product, and have no "
+        "norm, gain, sink, gate or dropout of their own");
+  const int64_t rows = parallel_attrs().rows();
+  input.weight = empty({rows, o.attention.d_model}, dtype, device);
+  if (o.mlp.bias) input.bias = empty({rows}, dtype, device);
+  attention.q = attention.k = attention.v = {};
+  mlp.gate = mlp.up = {};
+}
+
+ParallelLayer::Attrs Block::parallel_attrs() const {
+  return {attention.attrs(), options_.mlp.attrs(), options_.mlp.d_ff};
+}
+
+Tensor Block::fused(const Tensor& x, const Positions& positions, Generator* dropout,
+                    KVCache::Layer* cache) const {
+  const Tensor seen = normed(attention_norm, "attention_norm", x);
+  ParallelLayer::Attrs a = parallel_attrs();
+  a.attention.rope.offset = positions.offset;
+  Tensor y;
+  {
+    const ModuleScope scope("parallel");
+    const double p = options_.attention.dropout;
+    if (dropout && p > 0)
+      a.attention.attention.dropout = {p, dropout->seed(), dropout->take_stream()};
+    if (cache)
+      y = fused_cached(seen, positions, a, *cache);
+    else
+      y = apply<ParallelLayer>(a, seen, input.weight, input.bias, attention.out.weight,
+                               attention.out.bias, mlp.down.weight, mlp.down.bias, positions.table,
+                               positions.bias);
+  }
+  return join(x, y, {}, dropout);
+}
+
+Tensor Block::fused_cached(const Tensor& seen, const Positions& positions,
+                           const ParallelLayer::Attrs& a, KVCache::Layer& cache) const {
+  const PauseTape values_only;
+  AttentionLayer::Heads heads;
+  const Tensor all =
+      ParallelLayer::project(seen, input.weight, input.bias, positions.table, a, heads, nullptr);
+  const Tensor o = attention.attend_cached(heads, positions, a.attention.attention, cache);
+  return ParallelLayer::finish(all, o, attention.out.weight, attention.out.bias, mlp.down.weight,
+                               mlp.down.bias, a, nullptr);
 }
 
 Tensor Block::join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
@@ -73,12 +121,14 @@ Tensor Block::through(const Tensor& x, const Attend& attend, Generator* dropout)
 }
 
 Tensor Block::forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
+  if (options_.fused_parallel) return fused(x, positions, dropout, nullptr);
   return through(
       x, [&](const Tensor& seen) { return attention.forward(seen, positions, dropout); }, dropout);
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
                              KVCache::Layer& cache) const {
+  if (options_.fused_parallel) return fused(x, positions, nullptr, &cache);
   return through(
       x, [&](const Tensor& seen) { return attention.forward_cached(seen, positions, cache); },
       nullptr);
@@ -86,6 +136,8 @@ Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
 
 void Block::visit(Visitor& v) {
   v.child("attention_norm", attention_norm);
+  v.parameter("input.weight", input.weight);
+  v.parameter("input.bias", input.bias);
   v.child("attention", attention);
   v.child("attention_output_norm", attention_output_norm);
   v.parameter("attention_gain", attention_gain);

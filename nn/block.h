@@ -2,6 +2,7 @@
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
 #include "nn/norm.h"
+#include "nn/parallel.h"
 
 namespace tally::nn {
 
@@ -42,7 +43,8 @@ class Block : public Module {
     NormOptions norm;
     Placement placement = Placement::pre;
     Parallel parallel = Parallel::none;
-    double dropout = 0;  // of what a branch adds
+    bool fused_parallel = false;  // the first products of both branches as one: nn/parallel.h
+    double dropout = 0;           // of what a branch adds
     ResidualOptions residual;
     AttentionOptions attention;
     FeedForwardOptions mlp;
@@ -56,6 +58,8 @@ class Block : public Module {
   // Those that a placement does not have are of kind none: before a branch (`post`: after the sum),
   // and behind it.
   Norm attention_norm;
+  // Fused parallel branches: rows [q | k | v | gate | up], in place of those matrices.
+  FeedForward::Matrix input;
   Attention attention;
   Norm attention_output_norm;
   Tensor attention_gain;  // () or (D), absent without
@@ -65,6 +69,11 @@ class Block : public Module {
   Tensor mlp_gain;
 
  private:
+  ParallelLayer::Attrs parallel_attrs() const;
+  Tensor fused_cached(const Tensor& seen, const Positions& positions, const ParallelLayer::Attrs& a,
+                      KVCache::Layer& cache) const;
+  Tensor fused(const Tensor& x, const Positions& positions, Generator* dropout,
+               KVCache::Layer* cache) const;
   template <class Attend>
   Tensor through(const Tensor& x, const Attend& attend, Generator* dropout) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,

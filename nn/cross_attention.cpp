@@ -148,8 +148,8 @@ Tensor CrossAttention::recall(const Tensor& x, const Memory& memory, const Tenso
 Tensor CrossAttention::forward_cached(const Tensor& x, const Tensor& bias,
                                       KVCache::Layer& cache) const {
   const Memory next = remember(x);
-  cache.append(next.k, next.v);
-  return recall(x, {cache.keys(), cache.values()}, {}, bias);
+  const KVCache::Layer::Seen seen = cache.append(next.k, next.v);
+  return recall(x, {seen.keys, seen.values}, {}, bias);
 }
 
 void CrossAttention::visit(Visitor& visitor) {

@@ -15,6 +15,7 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
       o.positions.of_layer(layer) == LayerPositions::none)
     block.attention.alibi = 0;
   const auto i = static_cast<size_t>(layer);
+  if (!o.attention.empty()) block.attention.scores = o.attention[i % o.attention.size()];
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
   // Deeper layers are left out more often: Huang et al. 2016, arXiv:1603.09382, eq. 4.
@@ -157,7 +158,10 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
 
 KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
   const AttentionOptions& a = options_.block.attention;
-  return KVCache(options_.layers, batch, capacity, a.kv_heads, a.head_dim, dtype(), device());
+  std::vector<int64_t> windows;
+  for (const auto& block : blocks) windows.push_back(block->attention.window());
+  return KVCache(options_.layers, batch, capacity, a.kv_heads, a.head_dim, dtype(), device(),
+                 windows);
 }
 
 void Decoder::visit(Visitor& v) {

@@ -25,6 +25,8 @@ class Decoder : public Module {
     int64_t vocab = 0, context = 0, layers = 0;
     Block::Options block;
     PositionOptions positions;
+    /// What the layers see, in turn, from the first again when it ends; empty: the block's.
+    std::vector<ops::AttentionOptions> attention;
     /// By layer, from the first again when the list ends: times block.residual.scale. Empty: 1.
     std::vector<double> residual_scales;
     bool final_norm = true, embedding_norm = false;  // of the blocks' kind

@@ -5,32 +5,45 @@
 
 namespace tally::nn {
 
-/// Keys and values of past tokens, one pair of tensors a layer, filled from the front.
+/// Keys and values of past tokens, one pair of tensors a layer.
 ///   k, v (B, capacity, G, K)
+/// A layer with a window of W tokens keeps W of them, however long the text: a ring, whose newest
+/// token takes the place of the oldest.
 class KVCache {
  public:
   class Layer {
    public:
-    Layer(const Shape& shape, DType dtype, Device device)
-        : k_(empty(shape, dtype, device)), v_(empty(shape, dtype, device)) {}
-    /// Copies keys and values of the next tokens, (B, T, G, K), behind those that are there. Error
-    /// when the cache is full.
-    void append(const Tensor& k, const Tensor& v);
-    /// What has been appended, (B, S, G, K): views into the cache.
-    Tensor keys() const { return k_.narrow(1, 0, length_); }
-    Tensor values() const { return v_.narrow(1, 0, length_); }
+    /// shape (B, capacity, G, K); `window` 0: none.
+    Layer(const Shape& shape, DType dtype, Device device, int64_t window = 0);
+    struct Seen {
+      Tensor keys, values;
+    };
+    /// Takes keys and values of the next tokens, (B, T, G, K), and returns those that these tokens
+    /// can see, (B, S, G, K), theirs among them: views where they lie in one piece, copies where a
+    /// ring has gone round and several tokens, or `ordered`, ask for their order. Error when the
+    /// cache is full.
+    Seen append(const Tensor& k, const Tensor& v, bool ordered = false);
+    /// Tokens taken so far.
     int64_t length() const { return length_; }
     void clear() { length_ = 0; }
+    /// Bytes of its two tensors.
+    size_t nbytes() const { return k_.nbytes() + v_.nbytes(); }
 
    private:
+    bool is_ring() const { return k_.size(1) < capacity_; }
+    void store(const Tensor& k, const Tensor& v);
+    Tensor with_past(const Tensor& ring, const Tensor& fresh) const;
+
     Tensor k_, v_;
-    int64_t length_ = 0;
+    int64_t capacity_, length_ = 0;
   };
 
+  /// `windows`: of the layers, 0 for none; empty: all none.
   KVCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_dim,
-          DType dtype, Device device) {
+          DType dtype, Device device, const std::vector<int64_t>& windows = {}) {
     for (int64_t i = 0; i < layers; ++i)
-      layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device);
+      layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device,
+                           windows.empty() ? 0 : windows[static_cast<size_t>(i)]);
   }
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.
@@ -38,6 +51,11 @@ class KVCache {
   /// Forgets them; the memory stays.
   void clear() {
     for (Layer& layer : layers_) layer.clear();
+  }
+  size_t nbytes() const {
+    size_t n = 0;
+    for (const Layer& layer : layers_) n += layer.nbytes();
+    return n;
   }
   /// Their ids (B, length), where a model has to compute them again at some length; else undefined.
   Tensor tokens;

@@ -21,17 +21,22 @@ Tensor Attention::forward_relative(const Tensor& x, const Positions& positions,
   const Tensor queries = options_.fused ? narrow(y, -1, 0, h * d) : y;
   Tensor keys = split(part(h, g, k)), values = split(part(h + g, g, v));
   if (cache) {
-    cache->append(keys, values);
-    keys = cache->keys(), values = cache->values();
+    const KVCache::Layer::Seen seen = cache->append(keys, values, true);
+    keys = seen.keys, values = seen.values;
   }
   const int64_t distances = positions.distances.size(0);
   const Tensor by_distance =
       reshape(linear(positions.distances, relative.weight), {distances, h, d});
   const Tensor scores = matmul(permute(split(add(queries, position_bias)), {0, 2, 1, 3}),
                                permute(by_distance, {1, 0, 2}), false, true);  // (B,H,T,R)
-  const Tensor bias = scale(relative_shift(scores, keys.size(1)), 1 / std::sqrt(double(d)));
-  const Tensor o = attention(split(add(queries, content_bias)), keys, values, options, {}, bias);
-  return linear(reshape(o, {x.size(0), x.size(1), h * d}), out.weight, out.bias);
+  const double factor = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
+  const Tensor bias = scale(relative_shift(scores, keys.size(1)), factor);
+  Tensor o = reshape(
+      attention(split(add(queries, content_bias)), keys, values, options, {}, bias, {}, sink),
+      {x.size(0), x.size(1), h * d});
+  if (gate.weight.defined())
+    o = tally::gate(linear(x, gate.weight), o, ops::ActivationKind::sigmoid);
+  return linear(o, out.weight, out.bias);
 }
 
 }  // namespace tally::nn

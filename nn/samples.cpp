@@ -3,6 +3,7 @@
 #include "autograd/functional.h"
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/parallel.h"
 
 namespace tally::nn {
 namespace {
@@ -58,6 +59,19 @@ AttentionLayer::Attrs attention_attrs(int64_t heads, int64_t kv_heads, int64_t h
   return a;
 }
 
+Tensor normalized(const Tensor& heads, const Tensor& gain, const Tensor& shift,
+                  const QKNorm::Attrs& a) {
+  if (a.width == QKNorm::Width::none) return heads;
+  const Shape s = heads.shape();
+  const Tensor x =
+      a.width == QKNorm::Width::full ? reshape(heads, {s[0], s[1], s[2] * s[3]}) : heads;
+  const bool plus_one = a.norm.gain == NormGain::one_plus_gamma;
+  return reshape(a.norm.kind == NormKind::layer_norm
+                     ? layer_norm(x, gain, shift, a.norm.eps, plus_one)
+                     : rms_norm(x, gain, a.norm.eps, plus_one),
+                 s);
+}
+
 // The layer from plain ops: each head group reshaped from its own product.
 Sample::Function attention_composition(const AttentionLayer::Attrs& a) {
   return [a](const Tensors& in) -> Tensors {
@@ -72,10 +86,101 @@ Sample::Function attention_composition(const AttentionLayer::Attrs& a) {
     };
     Tensor q = part(0, h, 1), k = part(h, g, 3);
     const Tensor v = part(h + g, g, 5);
+    q = normalized(q, in[11], in[12], a.qk_norm), k = normalized(k, in[13], in[14], a.qk_norm);
     if (in[9].defined()) q = rope(q, in[9], a.rope), k = rope(k, in[9], a.rope);
-    const Tensor o = attention(q, k, v, a.attention, {}, in[10]);
-    return {linear(reshape(o, {b, t, h * d}), in[7], in[8])};
+    Tensor o = reshape(attention(q, k, v, a.attention, {}, in[10], {}, in[15]), {b, t, h * d});
+    if (in[16].defined())
+      o = mul(o, activation(linear(in[0], in[16]), ops::ActivationKind::sigmoid));
+    return {linear(o, in[7], in[8])};
   };
+}
+
+void add_gate(std::vector<Sample>& all) {
+  using L = AttentionLayer;
+  const auto grouped = attention_attrs(4, 2, 2), alone = attention_attrs(2, 2, 3);
+  all.push_back(
+      sample<L>("fused, grouped heads, RoPE, a sink and a gate", grouped,
+                {normal({2, 3, 5}, 61), normal({16, 5}, 62), normal({16}, 63), absent(), absent(),
+                 absent(), absent(), normal({5, 8}, 64), absent(), angles(3, 2), absent(), absent(),
+                 absent(), absent(), absent(), normal({4}, 65), normal({8, 5}, 66)})
+          .equals(attention_composition(grouped)));
+  all.push_back(
+      sample<L>("separate matrices and a gate", alone,
+                {normal({1, 3, 4}, 67), normal({6, 4}, 68), absent(), normal({6, 4}, 69), absent(),
+                 normal({6, 4}, 70), absent(), normal({4, 6}, 71), normal({4}, 72), absent(),
+                 absent(), absent(), absent(), absent(), absent(), absent(), normal({6, 4}, 73)})
+          .equals(attention_composition(alone)));
+}
+
+void add_qk_norm(std::vector<Sample>& all) {
+  using L = AttentionLayer;
+  auto each = attention_attrs(4, 2, 4);
+  each.qk_norm = {QKNorm::Width::head, {NormKind::rms_norm, 1e-3, false, NormGain::one_plus_gamma}};
+  all.push_back(
+      sample<L>("fused, RMSNorm of each head, RoPE", each,
+                {normal({2, 3, 5}, 21), normal({32, 5}, 22), normal({32}, 23), absent(), absent(),
+                 absent(), absent(), normal({5, 16}, 24), absent(), angles(3, 4), absent(),
+                 normal({4}, 25), absent(), normal({4}, 26), absent(), absent(), absent()})
+          .equals(attention_composition(each)));
+  auto full = attention_attrs(2, 1, 3);
+  full.qk_norm = {QKNorm::Width::full, {NormKind::layer_norm, 1e-3, true}};
+  all.push_back(
+      sample<L>("fused, LayerNorm of the full width", full,
+                {normal({2, 3, 4}, 27), normal({12, 4}, 28), absent(), absent(), absent(), absent(),
+                 absent(), normal({4, 6}, 29), normal({4}, 30), absent(), absent(), normal({6}, 31),
+                 normal({6}, 32), normal({3}, 33), normal({3}, 34), absent(), absent()})
+          .equals(attention_composition(full)));
+  auto bare = attention_attrs(2, 2, 4);
+  bare.qk_norm = {QKNorm::Width::head, {NormKind::rms_norm, 1e-3, false, NormGain::none}};
+  all.push_back(
+      sample<L>("separate matrices, a norm without a gain", bare,
+                {normal({1, 3, 4}, 35), normal({8, 4}, 36), absent(), normal({8, 4}, 37), absent(),
+                 normal({8, 4}, 38), absent(), normal({4, 8}, 39), absent(), angles(3, 4), absent(),
+                 absent(), absent(), absent(), absent(), absent(), absent()})
+          .equals(attention_composition(bare)));
+}
+
+// The parallel layer from plain ops: a product for each part, and an addition.
+Sample::Function parallel_composition(const ParallelLayer::Attrs& a) {
+  return [a](const Tensors& in) -> Tensors {
+    const int64_t b = in[0].size(0), t = in[0].size(1), f = a.d_ff;
+    int64_t first = 0;
+    const auto part = [&](int64_t rows) {
+      const Tensor bias = in[2].defined() ? narrow(in[2], 0, first, rows) : Tensor();
+      const Tensor y = linear(in[0], narrow(in[1], 0, first, rows), bias);
+      first += rows;
+      return y;
+    };
+    const auto heads = [&](int64_t count) {
+      return reshape(part(count * a.attention.head_dim), {b, t, count, a.attention.head_dim});
+    };
+    Tensor q = heads(a.attention.heads), k = heads(a.attention.kv_heads);
+    const Tensor v = heads(a.attention.kv_heads);
+    if (in[7].defined()) q = rope(q, in[7], a.attention.rope), k = rope(k, in[7], a.attention.rope);
+    const Tensor o = attention(q, k, v, a.attention.attention, {}, in[8]);
+    Tensor h = activation(part(f), a.mlp.activation);
+    if (a.mlp.gated) h = mul(h, part(f));
+    return {add(linear(reshape(o, {b, t, o.size(2) * o.size(3)}), in[3], in[4]),
+                linear(h, in[5], in[6]))};
+  };
+}
+
+void add_parallel(std::vector<Sample>& all) {
+  using L = ParallelLayer;
+  L::Attrs gated;
+  gated.attention = attention_attrs(4, 2, 2), gated.d_ff = 5;
+  all.push_back(sample<L>("gated, grouped heads, RoPE", gated,
+                          {normal({2, 3, 5}, 1), normal({26, 5}, 2), absent(), normal({5, 8}, 3),
+                           absent(), normal({5, 5}, 4), absent(), angles(3, 2), absent()})
+                    .equals(parallel_composition(gated)));
+  L::Attrs plain;
+  plain.attention = attention_attrs(2, 2, 2), plain.d_ff = 3;
+  plain.mlp = {ops::ActivationKind::gelu, false};
+  all.push_back(sample<L>("plain with biases, a bias of the scores", plain,
+                          {normal({1, 3, 4}, 5), normal({15, 4}, 6), normal({15}, 7),
+                           normal({4, 4}, 8), normal({4}, 9), normal({4, 3}, 10), normal({4}, 11),
+                           absent(), normal({2, 3, 3}, 12)})
+                    .equals(parallel_composition(plain)));
 }
 
 void add_attention(std::vector<Sample>& all) {
@@ -83,25 +188,30 @@ void add_attention(std::vector<Sample>& all) {
   const auto grouped = attention_attrs(4, 2, 2), alone = attention_attrs(2, 2, 3);
   all.push_back(sample<L>("fused, grouped heads, RoPE", grouped,
                           {normal({2, 3, 5}, 1), normal({16, 5}, 2), absent(), absent(), absent(),
-                           absent(), absent(), normal({5, 8}, 3), absent(), angles(3, 2), absent()})
+                           absent(), absent(), normal({5, 8}, 3), absent(), angles(3, 2), absent(),
+                           absent(), absent(), absent(), absent(), absent(), absent()})
                     .equals(attention_composition(grouped)));
   all.push_back(
       sample<L>("fused with biases, no positions", alone,
                 {normal({1, 4, 4}, 4), normal({18, 4}, 5), normal({18}, 6), absent(), absent(),
-                 absent(), absent(), normal({4, 6}, 7), normal({4}, 8), absent(), absent()})
+                 absent(), absent(), normal({4, 6}, 7), normal({4}, 8), absent(), absent(),
+                 absent(), absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(alone)));
   all.push_back(sample<L>("separate matrices, grouped heads, RoPE", grouped,
                           {normal({1, 3, 4}, 9), normal({8, 4}, 10), normal({8}, 11),
                            normal({4, 4}, 12), normal({4}, 13), normal({4, 4}, 14), normal({4}, 15),
-                           normal({4, 8}, 16), absent(), angles(3, 2), absent()})
+                           normal({4, 8}, 16), absent(), angles(3, 2), absent(), absent(), absent(),
+                           absent(), absent(), absent(), absent()})
                     .equals(attention_composition(grouped)));
   auto far = grouped;
   far.attention.alibi = 1;
   all.push_back(
       sample<L>("fused, grouped heads, ALiBi and a bias of the scores", far,
                 {normal({2, 3, 5}, 17), normal({16, 5}, 18), absent(), absent(), absent(), absent(),
-                 absent(), normal({5, 8}, 19), absent(), absent(), normal({4, 3, 3}, 20)})
+                 absent(), normal({5, 8}, 19), absent(), absent(), normal({4, 3, 3}, 20), absent(),
+                 absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(far)));
+  add_qk_norm(all);
 }
 
 }  // namespace
@@ -109,8 +219,10 @@ void add_attention(std::vector<Sample>& all) {
 std::vector<Sample> layer_samples() {
   std::vector<Sample> all;
   add_attention(all);
+  add_gate(all);
   add_cross_attention(all);
   add_feed_forward(all);
+  add_parallel(all);
   return all;
 }
 

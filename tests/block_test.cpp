@@ -2,6 +2,7 @@
 // compositions, gradients against the reference, costs against meta, decoding against the full pass.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "autograd/functional.h"
 #include "autograd/proof/run_sample.h"
@@ -108,6 +109,14 @@ const std::vector<Assignments>& choices() {
       {"norm=scale_norm", "fix_norm=both", "tied_head=true", "embedding_scale=4"},
       {"parallel=shared_norm"},
       {"parallel=two_norms", "residual_dropout=0.2"},
+      {"parallel=shared_norm", "fused_parallel=true"},
+      {"parallel=shared_norm", "fused_parallel=true", "gated=false", "activation=gelu",
+       "qkv_bias=true", "mlp_bias=true", "attention_output_bias=true", "attention_dropout=0.2",
+       "position=t5_bias", "residual_scale=0.5"},
+      {"qk_norm=head"},
+      {"qk_norm=full", "fused_qkv=false", "placement=output"},
+      {"qk_norm=head", "norm=layer_norm", "norm_bias=true", "norm_gain=one_plus_gamma"},
+      {"qk_norm=full", "norm=layer_norm", "norm_gain=none"},
       {"parallel=shared_norm", "placement=double"},
       {"parallel=two_norms", "placement=none"},
       {"residual_scale=0.22", "residual_scales=1,0.5"},
@@ -268,6 +277,87 @@ TEST_CASE("block: with silent branches the stream's Jacobian is the identity, bu
   }
 }
 
+TEST_CASE("block: fused parallel branches are the separate ones, in fewer products and bytes",
+          "[block][L38][L39]") {
+  const ModelConfig apart = with({"parallel=shared_norm", "layers=1"}),
+                    fused = with({"parallel=shared_norm", "layers=1", "fused_parallel=true"});
+  const auto a = random_model(apart, DType::f64, kReference),
+             b = random_model(fused, DType::f64, kReference);
+  std::map<std::string, Tensor> of_a, of_b;
+  for (auto& [name, t] : a->named_parameters()) of_a[name] = t;
+  for (auto& [name, t] : b->named_parameters()) of_b[name] = t;
+  const auto put = [](const Tensor& to, const Tensor& from) {
+    backend(kReference).copy(to.data(), from.data(), from.nbytes());
+  };
+  const int64_t attention_rows = of_a.at("blocks.0.attention.qkv.weight").size(0);
+  const Tensor input = of_b.at("blocks.0.input.weight").detach();
+  for (auto& [name, t] : of_b) {
+    if (name == "blocks.0.input.weight") {
+      put(input.narrow(0, 0, attention_rows), of_a.at("blocks.0.attention.qkv.weight"));
+      put(input.narrow(0, attention_rows, input.size(0) - attention_rows),
+          of_a.at("blocks.0.mlp.gate_up.weight"));
+    } else {
+      put(t, of_a.at(name));
+    }
+  }
+  struct Work {
+    double loss = 0, bytes = 0;
+    int64_t products = 0;
+  };
+  const auto work = [](nn::Decoder& model) {
+    Work w;
+    const Ledger ledger;
+    Tape tape;
+    const Tensor loss = model.loss(ids(1, kReference), ids(2, kReference));
+    for (const Entry& e : ledger.entries()) {
+      if (!std::string(e.module).starts_with("blocks")) continue;
+      w.products += std::string(e.op) == "linear.forward";
+      w.bytes += e.cost.bytes_read + e.cost.bytes_written;
+    }
+    tape.backward(loss);
+    w.loss = loss.item();
+    return w;
+  };
+  const Work one = work(*a), other = work(*b);
+  CHECK(other.loss == Approx(one.loss).epsilon(1e-12));
+  CHECK(one.products == 4);
+  CHECK(other.products == 3);
+  // x is read once instead of twice; the sum of the branches, which read two streams and wrote one,
+  // became a product that reads what the other one wrote.
+  const double stream = 3 * 8 * 16 * 8;
+  CHECK(one.bytes - other.bytes == 3 * stream);
+  const auto all = to_doubles(of_b.at("blocks.0.input.weight").grad());
+  std::vector<double> parts = to_doubles(of_a.at("blocks.0.attention.qkv.weight").grad());
+  const auto rest = to_doubles(of_a.at("blocks.0.mlp.gate_up.weight").grad());
+  parts.insert(parts.end(), rest.begin(), rest.end());
+  CHECK(largest_difference(all, parts) < 1e-12);
+  CHECK(largest_difference(to_doubles(of_b.at("embedding.weight").grad()),
+                           to_doubles(of_a.at("embedding.weight").grad())) < 1e-12);
+}
+
+TEST_CASE("block: a norm of queries and keys bounds their products", "[block][L72]") {
+  for (const char* width : {"head", "full"}) {
+    const ModelConfig c = with({std::string("qk_norm=") + width});
+    const auto model = build_model(c, DType::f64, kReference);
+    initialise(*model, c, 1);  // gains of 1
+    const nn::Attention& a = model->blocks[0]->attention;
+    const nn::PositionScheme::Pass pass = model->position.pass(0, 8);
+    std::vector<double> v(8 * 16);
+    for (size_t i = 0; i < v.size(); ++i) v[i] = 1e4 * normal_at(1, 2, i);
+    const auto heads = nn::AttentionLayer::project(
+        from_host<double>(v, {1, 8, 16}, kReference), a.q.weight, {}, {}, {}, {}, {},
+        pass.global.table, a.qk_norm, a.attrs(), nullptr);
+    const auto length = [](const Tensor& t) { return to_doubles(norm(copy(t), {2, 3})); };
+    for (const double l : length(heads.q)) CHECK(l == Approx(std::sqrt(16.0)).epsilon(1e-4));
+    for (const double l : length(heads.k)) CHECK(l == Approx(std::sqrt(8.0)).epsilon(1e-4));
+    const double most = std::string(width) == "head" ? 4 : std::sqrt(16.0 * 8.0);
+    const Tensor q = permute(heads.q, {0, 2, 1, 3}),
+                 k = permute(heads.k.narrow(2, 0, 1), {0, 2, 1, 3});
+    for (const double s : to_doubles(matmul(copy(q), copy(k), false, true)))
+      CHECK(std::fabs(s) <= most * (1 + 1e-9));
+  }
+}
+
 TEST_CASE("block: stochastic depth leaves out whole sequences, deep layers more often", "[block]") {
   const auto counted = [&](const Assignments& choice, int64_t layer) {
     ModelConfig c = with(choice);
@@ -312,6 +402,16 @@ TEST_CASE("block: what does not fit together is refused with a way out", "[block
   CHECK_THAT(refusal({"norm=layer_norm", "norm_round_before_gain=true"}),
              Contains("needs norm = rms_norm"));
   CHECK_THAT(refusal({"parallel=two_norms", "placement=post"}), Contains("choose placement = pre"));
+  CHECK_THAT(refusal({"qk_norm=head", "norm=scale_norm"}), Contains("qk_norm needs norm"));
+  CHECK_THAT(refusal({"qk_norm=full", "position=xl_relative"}), Contains("two biases"));
+  CHECK_THAT(refusal({"fused_parallel=true"}), Contains("needs parallel = shared_norm"));
+  const auto fused = [](const char* more) {
+    return refusal({"parallel=shared_norm", "fused_parallel=true", more});
+  };
+  CHECK_THAT(fused("placement=double"), Contains("needs placement = pre or none"));
+  CHECK_THAT(fused("residual_dropout=0.1"), Contains("one sum of both branches"));
+  CHECK_THAT(fused("qkv_bias=true"), Contains("set qkv_bias and mlp_bias alike"));
+  CHECK_THAT(fused("qk_norm=head"), Contains("set qk_norm to none"));
   CHECK_THAT(refusal({"residual_gain_init=1"}), Contains("needs a residual_gain"));
   CHECK_THAT(refusal({"residual_scales=1,2,3"}), Contains("3 numbers for 2 layers"));
   CHECK_THAT(refusal({"gated=false", "gate_limit=7"}), Contains("need gated = true"));

@@ -1,5 +1,6 @@
 // Attention: values, caches, costs, errors, and the faults that programs of this kind had. Which
 // keys a query sees: op_visible_test.cpp.
+#include "core/ledger.h"
 #include "core/ops/position.h"
 #include "tests/attention_helpers.h"
 #include "tests/op_choices.h"
@@ -220,6 +221,32 @@ TEST_CASE_METHOD(Setup, "attention: dropout keeps the mean and is a function of 
   for (double p : {-0.1, 1.1, double(NAN)}) {
     o.dropout.p = p;
     CHECK_THROWS_WITH(attention(q, q, v, o), Contains("dropout must be a probability in 0..1"));
+  }
+}
+
+TEST_CASE_METHOD(Setup, "attention: shared heads equal repeated ones with fewer bytes",
+                 "[op][L94][L95][F27]") {
+  const Place place = GENERATE(from_range(places()));
+  const int64_t b = 2, t = 20, h = 6, size = 4;
+  const Tensor q = random({b, t, h, size}, 1, place.dtype, place.device);
+  for (const int64_t groups : {1, 2, 3, 6}) {
+    const Tensor k = random({b, t, groups, size}, 2, place.dtype, place.device),
+                 v = random({b, t, groups, size}, 3, place.dtype, place.device);
+    const auto repeated = [&](const Tensor& x) {
+      return reshape(
+          contiguous(expand(reshape(x, {b, t, groups, 1, size}), {b, t, groups, h / groups, size})),
+          {b, t, h, size});
+    };
+    const Tensor all_k = repeated(k), all_v = repeated(v);
+    const auto bytes = [&](const Tensor& keys, const Tensor& values, Tensor& y) {
+      const Ledger ledger;
+      y = attention(q, keys, values);
+      return ledger.total().bytes_read - q.nbytes();
+    };
+    Tensor shared, alone;
+    const double less = bytes(k, v, shared), more = bytes(all_k, all_v, alone);
+    CHECK(less * static_cast<double>(h / groups) == more);
+    check_close(shared, alone, place.bound);
   }
 }
 

@@ -57,10 +57,6 @@ std::vector<ops::AttentionOptions> choices() {
   }
   return all;
 }
-VisibleKeys visible(const ops::AttentionOptions& o, int64_t queries, int64_t keys) {
-  return {o.causal, o.window.value_or(0), queries, keys, o.pattern, o.stride, o.summary, o.global,
-          o.prefix};
-}
 std::vector<int64_t> listed(const ops::KeySet& set) {
   std::vector<int64_t> list;
   set.each([&](int64_t j) { list.push_back(j); });
@@ -114,7 +110,7 @@ TEST_CASE("visible keys: rows, counts and tiles agree with the definition", "[op
                    << " summary " << o.summary << " global " << o.global << " prefix " << o.prefix);
     for (const auto& [queries, keys] :
          {std::pair{0, 3}, {1, 1}, {6, 6}, {1, 23}, {5, 19}, {23, 23}}) {
-      const VisibleKeys v = visible(o, queries, keys);
+      const VisibleKeys v = ops::visible_keys(o, queries, keys);
       const SeenKeys rows = defined_keys(o, queries, keys);
       check_rows(v, rows);
       for (const auto& [t, n] : {std::pair{0, 1}, {0, 3}, {2, 3}, {0, 5}})

@@ -38,6 +38,11 @@ struct Attention {
     if (saved) *saved = {q, k, v, mask, bias, documents, sink, y, l, a};
     return y;
   }
+  /// The same without documents and a sink.
+  static Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                        const Tensor& bias, const Attrs& a, Saved* saved) {
+    return forward(q, k, v, mask, bias, {}, {}, a, saved);
+  }
   static std::array<Tensor, 7> backward(const Tensor& dy, Saved&& s, const Into<7>& into = {}) {
     const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v),
                      dbias = into.at(4, s.bias), dsink = into.at(6, s.sink);
@@ -66,11 +71,6 @@ struct Attention {
                                 const Tensor& mask, const Tensor& bias, const Tensor& documents,
                                 const Tensor& sink, const Attrs& a) {
     const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(q.size(3))));
-    const VisibleKeys visible{a.causal,  a.window.value_or(0),
-                              q.size(1), k.size(1),
-                              a.pattern, a.stride,
-                              a.summary, a.global,
-                              a.prefix};
     return {q,
             k,
             v,
@@ -78,7 +78,7 @@ struct Attention {
             expanded_bias(bias, q, k),
             documents,
             sink,
-            visible,
+            visible_keys(a, q.size(1), k.size(1)),
             scale,
             a.soft_cap.value_or(0),
             a.alibi,

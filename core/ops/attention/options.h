@@ -47,6 +47,12 @@ struct AttentionOptions {
   AttentionDropout dropout;
 };
 
+/// The keys that the last `queries` of `keys` tokens see by their places.
+inline VisibleKeys visible_keys(const AttentionOptions& o, int64_t queries, int64_t keys) {
+  return {o.causal, o.window.value_or(0), queries, keys, o.pattern, o.stride, o.summary, o.global,
+          o.prefix};
+}
+
 /// Error by name for a choice of keys without a meaning.
 inline void check_pattern(const AttentionOptions& o) {
   check(

@@ -1,0 +1,84 @@
+#include "models/config_attention.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "models/suggest.h"
+
+namespace tally {
+namespace {
+
+const std::vector<std::string> kLayerKinds = {"full", "window", "strided", "fixed"};
+
+/// The kinds of the layers in turn: what the pattern says, or the window in all.
+std::vector<std::string> kinds_of(const ModelConfig& c) {
+  if (!c.attention_pattern.empty()) return c.attention_pattern;
+  return {c.window > 0 ? "window" : "full"};
+}
+
+const ops::AttentionOptions& of_layer(const std::vector<ops::AttentionOptions>& all, int64_t i) {
+  return all[static_cast<size_t>(i) % all.size()];
+}
+
+}  // namespace
+
+void check_attention(const ModelConfig& c, const std::string& where, const Spelling& spelling) {
+  for (const std::string& kind : c.attention_pattern) {
+    check(std::find(kLayerKinds.begin(), kLayerKinds.end(), kind) != kLayerKinds.end(), where, ": ",
+          spelling("attention_pattern"), ": \"", kind, "\" is not known",
+          did_you_mean(kind, kLayerKinds));
+  }
+  const auto kinds = kinds_of(c);
+  const auto has = [&](const char* kind) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
+  check(has("window") == (c.window > 0), where, ": ", spelling("window"), " = ", c.window,
+        c.window > 0
+            ? " needs a layer that is \"window\" in attention_pattern, or no pattern at all"
+            : " must be above 0 for layers that are \"window\"");
+  const bool sparse = has("strided") || has("fixed");
+  check(sparse == (c.attention_stride > 0), where, ": ", spelling("attention_stride"), " = ",
+        c.attention_stride,
+        sparse ? " must be above 0 for layers that are strided or fixed"
+               : " needs a layer that is strided or fixed in attention_pattern");
+  check(!has("fixed") || c.attention_summary <= c.attention_stride, where, ": ",
+        spelling("attention_summary"), " = ", c.attention_summary,
+        " must not exceed attention_stride = ", c.attention_stride, ", the keys of a block");
+  check(c.attention_summary == 1 || has("fixed"), where, ": ", spelling("attention_summary"), " = ",
+        c.attention_summary, " needs a layer that is fixed in attention_pattern");
+}
+
+std::vector<ops::AttentionOptions> attention_options(const ModelConfig& c) {
+  std::vector<ops::AttentionOptions> all;
+  for (const std::string& kind : kinds_of(c)) {
+    ops::AttentionOptions& o = all.emplace_back();
+    if (kind == "window") o.window = c.window;
+    if (kind == "strided") o.pattern = ops::KeyPattern::strided, o.stride = c.attention_stride;
+    if (kind == "fixed") {
+      o.pattern = ops::KeyPattern::fixed;
+      o.stride = c.attention_stride, o.summary = c.attention_summary;
+    }
+    if (c.attention_soft_cap > 0) o.soft_cap = c.attention_soft_cap;
+    if (c.attention_scale > 0) o.scale = c.attention_scale;
+  }
+  return all;
+}
+
+double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
+  const auto all = attention_options(c);
+  std::vector<double> pairs;
+  for (const auto& o : all) pairs.push_back(ops::visible_keys(o, queries, keys).pairs());
+  double sum = 0;
+  for (int64_t i = 0; i < c.layers; ++i) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  return sum;
+}
+
+int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
+  const auto all = attention_options(c);
+  int64_t sum = 0;
+  for (int64_t i = 0; i < c.layers; ++i)
+    sum += std::min(tokens, of_layer(all, i).window.value_or(tokens));
+  return sum;
+}
+
+}  // namespace tally

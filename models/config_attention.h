@@ -1,0 +1,24 @@
+#pragma once
+#include "core/ops/attention/options.h"
+#include "models/config.h"
+
+namespace tally {
+
+/// Throws Error, beginning with `where`, unless the fields about what attention sees fit each
+/// other.
+void check_attention(const ModelConfig& config, const std::string& where,
+                     const Spelling& spelling = own_spelling);
+
+/// What these fields say of the layers in turn, from the first again when the list ends. `config` is
+/// resolved and checked.
+std::vector<ops::AttentionOptions> attention_options(const ModelConfig& config);
+
+/// Pairs of a query and a key that it sees, of all layers together: the last `queries` of `keys`
+/// tokens.
+double visible_pairs(const ModelConfig& config, int64_t queries, int64_t keys);
+
+/// Tokens whose keys and values a cache for `tokens` holds, of all layers together: a layer with a
+/// window keeps no more than it shows.
+int64_t cached_tokens(const ModelConfig& config, int64_t tokens);
+
+}  // namespace tally
