@@ -1,7 +1,5 @@
 // Recorded cases of attention and the layers around it, by the name that the record uses. Records
 // keep heads before tokens (B,H,T,K); ours are (B,T,H,K), and a transposed view serves.
-#include <cmath>
-
 #include "autograd/functional.h"
 #include "cli/verify_ops.h"
 #include "core/ops/position.h"

@@ -57,7 +57,7 @@ Tensor CrossLayer::attend(const Tensor& x, const Memory& memory, const Tensor& w
         "got B = ", x.size(0), " and ", memory.k.size(0), in_module());
   const Tensor q = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
   const Tensor o = ops::Attention::forward(heads_at(q, 0, a.heads, a.head_dim), memory.k, memory.v,
-                                           of_keys(mask, memory.k), bias, a.attention,
+                                           of_keys(mask, memory.k), bias, {}, {}, a.attention,
                                            s ? &s->attention : nullptr);
   return ops::Linear::forward(o.reshape(q.shape()), w_out, b_out, {}, s ? &s->out : nullptr);
 }

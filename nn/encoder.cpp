@@ -21,7 +21,7 @@ Encoder::Encoder(const Options& o, DType dtype, Device device)
   if (o.types > 0) types.emplace(o.types, d, dtype, device);
   if (!o.head_transform) return;
   transform.emplace(d, d, true, dtype, device);
-  transform_norm.emplace(o.stack.norm, d, o.stack.norm_eps, o.stack.norm_bias, dtype, device);
+  transform_norm.emplace(o.stack.norm, d, dtype, device);
 }
 
 Tensor Encoder::hidden(const Tensor& ids, const Tensor& kinds, const Tensor& mask,

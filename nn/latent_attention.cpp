@@ -17,10 +17,9 @@ void LatentCache::append(const Tensor& rows) {
 }
 
 LatentAttention::LatentAttention(const LatentAttentionOptions& o, DType dtype, Device device)
-    : kv_norm(NormKind::rms_norm, std::max<int64_t>(o.kv_lora_rank, 0), o.norm_eps, false, dtype,
+    : kv_norm({NormKind::rms_norm, o.norm_eps}, std::max<int64_t>(o.kv_lora_rank, 0), dtype,
               device),
-      q_norm(NormKind::rms_norm, std::max<int64_t>(o.q_lora_rank, 0), o.norm_eps, false, dtype,
-             device),
+      q_norm({NormKind::rms_norm, o.norm_eps}, std::max<int64_t>(o.q_lora_rank, 0), dtype, device),
       options_(o) {
   const int64_t k = o.qk_nope_head_dim, r = o.qk_rope_head_dim, m = o.v_head_dim;
   check(o.d_model >= 1 && o.heads >= 1 && o.kv_lora_rank >= 1 && k >= 1 && m >= 1,

@@ -5,8 +5,8 @@
 namespace tally::nn {
 namespace {
 
-Norm stack_norm(const StackOptions& o, DType dtype, Device device) {
-  return {o.norm, o.attention.d_model, o.norm_eps, o.norm_bias, dtype, device};
+Norm stack_norm(const StackOptions& o, bool present, DType dtype, Device device) {
+  return {norm_if(present, o.norm), o.attention.d_model, dtype, device};
 }
 
 CrossAttentionOptions over_memory(const StackOptions& o) {
@@ -36,19 +36,18 @@ Tensor dropped(const Tensor& x, double p, Generator* dropout, const Tensor& resi
 }  // namespace
 
 Stack::Layer::Layer(const StackOptions& o, DType dtype, Device device)
-    : attention_norm(stack_norm(o, dtype, device)),
+    : attention_norm(stack_norm(o, true, dtype, device)),
       attention(o.attention, dtype, device),
-      mlp_norm(stack_norm(o, dtype, device)),
+      cross_norm(stack_norm(o, o.d_memory > 0, dtype, device)),
+      mlp_norm(stack_norm(o, true, dtype, device)),
       mlp(o.mlp, dtype, device) {
-  if (o.d_memory == 0) return;
-  cross_norm.emplace(stack_norm(o, dtype, device));
-  cross_attention.emplace(over_memory(o), dtype, device);
+  if (o.d_memory > 0) cross_attention.emplace(over_memory(o), dtype, device);
 }
 
 void Stack::Layer::visit(Visitor& v) {
   v.child("attention_norm", attention_norm);
   v.child("attention", attention);
-  if (cross_norm) v.child("cross_norm", *cross_norm);
+  v.child("cross_norm", cross_norm);
   if (cross_attention) v.child("cross_attention", *cross_attention);
   v.child("mlp_norm", mlp_norm);
   v.child("mlp", mlp);
@@ -58,13 +57,13 @@ Stack::Stack(const StackOptions& o, DType dtype, Device device)
     : position(checked_positions(o),
                {o.attention.d_model, o.attention.heads, o.attention.head_dim, o.context}, dtype,
                device),
+      embedding_norm(stack_norm(o, o.embedding_norm, dtype, device)),
+      final_norm(stack_norm(o, o.final_norm, dtype, device)),
       options_(o),
       dtype_(dtype),
       device_(device) {
-  if (o.embedding_norm) embedding_norm.emplace(stack_norm(o, dtype, device));
   for (int64_t i = 0; i < o.layers; ++i)
     layers.push_back(std::make_unique<Layer>(o, dtype, device));
-  if (o.final_norm) final_norm.emplace(stack_norm(o, dtype, device));
 }
 
 // A layer whose attention over itself and over the memory are own(stream) and over(stream).
@@ -86,7 +85,7 @@ Tensor Stack::through(const Layer& layer, Tensor x, const Own& own, const Over& 
     return own(seen);
   });
   if (layer.cross_attention) {
-    branch(*layer.cross_norm, "cross_norm", [&](const Tensor& seen) {
+    branch(layer.cross_norm, "cross_norm", [&](const Tensor& seen) {
       const ModuleScope scope("cross_attention");
       return over(seen);
     });
@@ -103,13 +102,12 @@ Tensor Stack::enter(const Tensor& x, int64_t first, Generator* dropout) const {
         " tokens; got ", first, " before and ", x.size(1), " now", in_module(),
         "; shorten the text, or make the context longer");
   const Tensor placed = position.add_to(x, first);
-  return dropped(embedding_norm ? embedding_norm->forward(placed) : placed, options_.dropout,
-                 dropout);
+  return dropped(embedding_norm.forward(placed), options_.embedding_dropout, dropout);
 }
 
 Tensor Stack::leave(const Tensor& x) const {
   const ModuleScope scope("final_norm");
-  return final_norm ? final_norm->forward(x) : x;
+  return final_norm.forward(x);
 }
 
 Tensor Stack::forward(const Tensor& tokens, const Tensor& mask, const Memory& memory,
@@ -167,9 +165,9 @@ Tensor Stack::forward_cached(const Tensor& tokens, StackCache& cache) const {
 
 void Stack::visit(Visitor& v) {
   v.child("position", position);
-  if (embedding_norm) v.child("embedding_norm", *embedding_norm);
+  v.child("embedding_norm", embedding_norm);
   for (size_t i = 0; i < layers.size(); ++i) v.child("layers." + std::to_string(i), *layers[i]);
-  if (final_norm) v.child("final_norm", *final_norm);
+  v.child("final_norm", final_norm);
 }
 
 }  // namespace tally::nn

@@ -13,17 +13,15 @@ namespace tally::nn {
 /// What the layers of a stack are made of.
 struct StackOptions {
   int64_t layers = 0, context = 0;
-  NormKind norm = NormKind::layer_norm;
-  double norm_eps = 1e-5;
-  bool norm_bias = false;
+  NormOptions norm;
   bool post_norm = false;           // x = N(x + F(x)) instead of x = x + F(N(x))
   bool embedding_norm = false;      // of what enters, behind its positions (BERT)
   bool final_norm = true;           // of what leaves
   CrossAttentionOptions attention;  // of a layer over its own sequence
   int64_t d_memory = 0;             // width of the memory that each layer looks at, too; 0: none
   FeedForwardOptions mlp;
-  PositionOptions positions;  // none, learned, sinusoidal, t5_bias
-  double dropout = 0;         // of what enters and of what a branch adds
+  PositionOptions positions;                  // none, learned, sinusoidal, t5_bias
+  double dropout = 0, embedding_dropout = 0;  // of what a branch adds; of what enters
 };
 
 /// The keys and values that generation keeps: of the tokens so far and of the memory.
@@ -61,15 +59,15 @@ class Stack : public Module {
     void visit(Visitor& v) override;
     Norm attention_norm;
     CrossAttention attention;
-    std::optional<Norm> cross_norm;
+    Norm cross_norm;
     std::optional<CrossAttention> cross_attention;
     Norm mlp_norm;
     FeedForward mlp;
   };
   PositionScheme position;
-  std::optional<Norm> embedding_norm;
+  Norm embedding_norm;
   std::vector<std::unique_ptr<Layer>> layers;
-  std::optional<Norm> final_norm;
+  Norm final_norm;
 
  private:
   template <class Own, class Over>

@@ -14,7 +14,8 @@ constexpr int64_t kVocab = 12, kWidth = 8, kLength = 6;
 nn::StackOptions stack_options(bool decoder, nn::PositionKind positions, bool post_norm) {
   nn::StackOptions o;
   o.layers = 2, o.context = kLength + 2;
-  o.norm_bias = true, o.post_norm = post_norm, o.final_norm = !post_norm;
+  o.norm = {nn::NormKind::layer_norm, 1e-5, true};
+  o.post_norm = post_norm, o.final_norm = !post_norm;
   auto& a = o.attention;
   a.d_model = kWidth, a.heads = 4, a.kv_heads = 2, a.head_dim = 3, a.causal = decoder;
   a.qkv_bias = a.out_bias = true, a.fused = decoder;
@@ -22,7 +23,7 @@ nn::StackOptions stack_options(bool decoder, nn::PositionKind positions, bool po
   o.mlp = {kWidth, 12, ops::ActivationKind::gelu, decoder, true, true};
   o.positions.kind = positions;
   o.positions.buckets = 8, o.positions.max_distance = 6, o.positions.two_sided = !decoder;
-  o.dropout = o.attention.dropout = 0.05;
+  o.dropout = o.embedding_dropout = o.attention.dropout = 0.05;
   return o;
 }
 

@@ -12,7 +12,7 @@ nn::Encoder::Options bert() {
   nn::Encoder::Options o;
   o.vocab = 101, o.types = 2, o.padding_id = 0;
   o.stack.layers = 2, o.stack.context = 32;
-  o.stack.norm_eps = 0.002, o.stack.norm_bias = true;
+  o.stack.norm = {nn::NormKind::layer_norm, 0.002, true};
   o.stack.post_norm = o.stack.embedding_norm = true, o.stack.final_norm = false;
   auto& a = o.stack.attention;
   a.d_model = 36, a.heads = a.kv_heads = 3, a.head_dim = 12, a.qkv_bias = a.out_bias = true;
@@ -41,7 +41,7 @@ nn::StackOptions t5_stack(bool decoder, int64_t heads, int64_t head_dim, int64_t
                           int64_t distance) {
   nn::StackOptions o;
   o.layers = 2, o.context = 32;
-  o.norm = nn::NormKind::rms_norm, o.norm_eps = 0.001;
+  o.norm = {nn::NormKind::rms_norm, 0.001};
   auto& a = o.attention;
   a.d_model = 32, a.heads = a.kv_heads = heads, a.head_dim = head_dim;
   a.causal = decoder, a.scale = 1;
@@ -95,7 +95,8 @@ Rules t5_rules(bool gated) {
 nn::StackOptions marian_stack(bool decoder) {
   nn::StackOptions o;
   o.layers = 2, o.context = 32;
-  o.norm_bias = o.post_norm = true, o.final_norm = false;
+  o.norm = {nn::NormKind::layer_norm, 1e-5, true};
+  o.post_norm = true, o.final_norm = false;
   auto& a = o.attention;
   a.d_model = 24, a.heads = a.kv_heads = decoder ? 4 : 3, a.head_dim = 24 / a.heads;
   a.qkv_bias = a.out_bias = true, a.causal = decoder;

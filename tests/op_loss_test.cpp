@@ -129,7 +129,7 @@ TEST_CASE_METHOD(Setup, "cross_entropy: large logits neither overflow nor lose t
 }
 
 TEST_CASE_METHOD(Setup, "cross_entropy: adding a constant to all logits changes log Z alone",
-                 "[op]") {
+                 "[op][L70]") {
   const Result a = run_loss({0.3, -1, 2, 0.5, 0, -2}, {0, 2}, {}),
                b = run_loss({7.3, 6, 9, 7.5, 7, 5}, {0, 2}, {});
   check_numbers(b.loss, a.loss);
@@ -189,7 +189,7 @@ TEST_CASE_METHOD(Setup, "losses: micro-batches add up to the exact mean over all
 }
 
 TEST_CASE_METHOD(Setup, "cross_entropy: the z-loss is averaged over the targets that count",
-                 "[op][F10]") {
+                 "[op][F10][L71]") {
   LossOptions o;
   o.z_loss = 1e-4;
   const std::vector<double> gradient{9.545224793e-4,
