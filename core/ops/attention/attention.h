@@ -38,11 +38,6 @@ struct Attention {
     if (saved) *saved = {q, k, v, mask, bias, documents, sink, y, l, a};
     return y;
   }
-  /// The same without documents and a sink.
-  static Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                        const Tensor& bias, const Attrs& a, Saved* saved) {
-    return forward(q, k, v, mask, bias, {}, {}, a, saved);
-  }
   static std::array<Tensor, 7> backward(const Tensor& dy, Saved&& s, const Into<7>& into = {}) {
     const GradTensor dq = into.at(0, s.q), dk = into.at(1, s.k), dv = into.at(2, s.v),
                      dbias = into.at(4, s.bias), dsink = into.at(6, s.sink);
