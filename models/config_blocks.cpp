@@ -76,11 +76,47 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
         enum_names(Activation{})[static_cast<size_t>(c.activation)], " has none");
 }
 
+void check_experts(const ModelConfig& c, const std::string& where) {
+  const ModelConfig plain;
+  check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
+                          c.experts_per_token == plain.experts_per_token),
+        where,
+        ": shared_experts, expert_d_ff, experts_per_token and load_balance_loss need experts");
+  if (c.experts == 0) return;
+  check(!c.fused_parallel, where,
+        ": fused_parallel = true needs a dense feed-forward layer; set "
+        "experts to 0");
+  check(c.shared_experts > 0 || !c.shared_expert_gate, where,
+        ": shared_expert_gate = true needs shared_experts");
+  check(c.first_expert_layer < c.layers, where, ": first_expert_layer = ", c.first_expert_layer,
+        " must be below layers = ", c.layers);
+  try {
+    ops::MoeRouter::check_options(experts_of(c)->router, c.experts);
+  } catch (const Error& e) {
+    fail(where, ": ", e.what());
+  }
+}
+
 }  // namespace
+
+std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
+  if (c.experts == 0) return {};
+  nn::MixtureOptions o;
+  o.d_model = c.d_model, o.d_ff = c.expert_d_ff, o.experts = c.experts;
+  o.router.k = c.experts_per_token;
+  o.router.score = static_cast<ops::RouterScore>(c.router);
+  o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
+  o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
+  o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
+  o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
+  return o;
+}
 
 void check_blocks(const ModelConfig& c, const std::string& where) {
   check_attention(c, where);
   check_fused(c, where);
+  check_experts(c, where);
   check_feed_forward(c, where);
   check_norms(c, where);
   check_residual(c, where);
@@ -100,6 +136,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);
   o.residual.drop = c.stochastic_depth;
+  o.experts = experts_of(c);
   o.attention = {c.d_model,
                  c.heads,
                  c.kv_heads,
