@@ -71,10 +71,10 @@ bool SegmentNode::wanted() const {
   return std::any_of(slots_.begin(), slots_.end(), [](int32_t slot) { return slot >= 0; });
 }
 
-Tensor SegmentNode::compute_again(const Inputs& inputs) {
+SegmentNode::Outputs SegmentNode::compute_again(const Inputs& inputs) {
   const PhaseScope phase(Phase::recompute);
   Generator again = before_;
-  Tensor y = compute(inputs, random_ ? &again : nullptr);
+  Outputs y = compute(inputs, random_ ? &again : nullptr);
   check(!random_ || again.position() == after_.position(),
         "checkpoint: a segment must take the same random streams when it runs again; it took ",
         after_.position() - before_.position(), " and then ", again.position() - before_.position(),
@@ -84,19 +84,28 @@ Tensor SegmentNode::compute_again(const Inputs& inputs) {
 }
 
 void SegmentNode::backward(Tape& tape) {
-  Tensor dy = tape.take(output_);
-  if (!dy.defined()) return;
+  Outputs dy;
+  for (size_t i = 0; i < dy.size(); ++i) {
+    if (slots_out_[i] >= 0) dy[i] = tape.take(slots_out_[i]);
+  }
+  if (!dy[0].defined() && !dy[1].defined()) return;
   const Lent lent(tape, *this);
   const Tape::Reopen inner(tape);
-  int32_t slot = -1;
+  std::array<int32_t, 2> slots{-1, -1};
   {
-    const Tensor y = compute_again(lent.inputs);
-    check(y.shape() == dy.shape() && y.dtype() == dy.dtype(),
-          "checkpoint: a segment must give the same result when it runs again; its gradient is ",
-          dy.shape(), ", the result now ", y.shape(), in_module());
-    slot = inner.tape().slot_of(y);
+    const Outputs y = compute_again(lent.inputs);
+    for (size_t i = 0; i < dy.size(); ++i) {
+      if (!dy[i].defined()) continue;
+      check(y[i].defined() && y[i].shape() == dy[i].shape() && y[i].dtype() == dy[i].dtype(),
+            "checkpoint: a segment must give the same result when it runs again; its gradient is ",
+            dy[i].shape(), ", the result now ", y[i].defined() ? y[i].shape() : Shape{},
+            in_module());
+      slots[i] = inner.tape().slot_of(y[i]);
+    }
   }
-  if (slot >= 0) inner.tape().backward_from(slot, std::move(dy));
+  if (slots[0] >= 0 && slots[1] >= 0) inner.tape().put(slots[1], std::move(dy[1]));
+  const size_t from = slots[0] >= 0 ? 0 : 1;
+  if (slots[from] >= 0) inner.tape().backward_from(slots[from], std::move(dy[from]));
 }
 
 }  // namespace tally

@@ -10,6 +10,7 @@ class SegmentNode : public Tape::Node {
  public:
   static constexpr int kMaxInputs = 4;
   using Inputs = std::array<Tensor, kMaxInputs>;
+  using Outputs = std::array<Tensor, 2>;  // the second may be undefined
 
   ~SegmentNode() override;
   const char* name() const override { return "checkpoint"; }
@@ -21,13 +22,15 @@ class SegmentNode : public Tape::Node {
   void record(Tape& tape, std::span<const Tensor* const> inputs, const Generator* before,
               const Generator* after);
   bool wanted() const;
-  virtual Tensor compute(const Inputs& inputs, Generator* dropout) = 0;
+  virtual Outputs compute(const Inputs& inputs, Generator* dropout) = 0;
+  static Outputs outputs(const Tensor& y) { return {y, Tensor()}; }
+  static Outputs outputs(const Outputs& y) { return y; }
 
-  int32_t output_ = -1;
+  std::array<int32_t, 2> slots_out_{-1, -1};
 
  private:
   class Lent;
-  Tensor compute_again(const Inputs& inputs);
+  Outputs compute_again(const Inputs& inputs);
   std::array<SavedTensor, kMaxInputs> saved_;
   size_t count_ = 0;               // inputs
   std::span<SavedTensor> leaves_;  // in the memory of the tape
@@ -36,8 +39,11 @@ class SegmentNode : public Tape::Node {
   bool random_ = false;
 };
 
+/// What a segment returns: a tensor, or two.
 template <class F, class... Ts>
-Tensor checkpoint(const F& f, Generator* dropout, const Ts&... inputs);
+using SegmentResult = std::invoke_result_t<const F&, const Ts&..., Generator*>;
+template <class F, class... Ts>
+SegmentResult<F, Ts...> checkpoint(const F& f, Generator* dropout, const Ts&... inputs);
 
 template <class F, size_t N>
 class SegmentOf final : public SegmentNode {
@@ -46,9 +52,11 @@ class SegmentOf final : public SegmentNode {
 
  private:
   template <class G, class... Ts>
-  friend Tensor checkpoint(const G& f, Generator* dropout, const Ts&... inputs);
-  Tensor compute(const Inputs& inputs, Generator* dropout) override {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return f_(inputs[I]..., dropout); }
+  friend SegmentResult<G, Ts...> checkpoint(const G& f, Generator* dropout, const Ts&... inputs);
+  Outputs compute(const Inputs& inputs, Generator* dropout) override {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return outputs(f_(inputs[I]..., dropout));
+    }
     (std::make_index_sequence<N>{});
   }
   F f_;
@@ -59,19 +67,20 @@ class SegmentOf final : public SegmentNode {
 /// the bits that they have without. Saves the memory of f's saved tensors for the price of one more
 /// forward pass; the ledger lists the second run in the phase `recompute`.
 ///
-/// f is copied and must give the same result for the same inputs. What it uses of this tape comes
+/// f returns a tensor, or two as a std::array, of which the second may be undefined. It is copied and
+/// must give the same result for the same inputs. What it uses of this tape comes
 /// in through `inputs` (Error by name otherwise); leaves, as parameters, it may hold itself.
 /// `dropout`, null or the source of f's masks, is handed on to f; a position that differs after the
 /// second run is an Error.   Chen et al. 2016, "Training deep nets with sublinear memory cost",
 /// arXiv:1604.06174.
 template <class F, class... Ts>
-Tensor checkpoint(const F& f, Generator* dropout, const Ts&... inputs) {
+SegmentResult<F, Ts...> checkpoint(const F& f, Generator* dropout, const Ts&... inputs) {
   constexpr size_t n = sizeof...(Ts);
   static_assert(n <= SegmentNode::kMaxInputs, "a segment has at most four inputs");
   Tape* tape = Tape::open();
   if (!tape || tape->watches()) return f(inputs..., dropout);
   const Generator before = dropout ? *dropout : Generator();
-  Tensor y;
+  SegmentResult<F, Ts...> y;
   {
     const Tape::Watch watch(*tape);
     y = f((inputs.defined() ? inputs.detach() : inputs)..., dropout);
@@ -85,7 +94,10 @@ Tensor checkpoint(const F& f, Generator* dropout, const Ts&... inputs) {
     node->~Segment();
     return y;
   }
-  node->output_ = tape->new_slot(y);
+  const SegmentNode::Outputs made = Segment::outputs(y);
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (made[i].defined()) node->slots_out_[i] = tape->new_slot(made[i]);
+  }
   tape->push(node);
   return y;
 }

@@ -55,12 +55,7 @@ class Algebra {
             (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
         d(c_.layers) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
         "parameters");
-    const int64_t matrices = c_.gated ? 3 : 2;
-    const int64_t mlp_bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
-    add("mlp", fmt::format("L {} D F{}", matrices, mlp_bias ? " + L biases" : ""),
-        fmt::format("{} x {} x {} x {}", c_.layers, matrices, c_.d_model, c_.d_ff) +
-            (mlp_bias ? fmt::format(" + {} x {}", c_.layers, mlp_bias) : ""),
-        d(c_.layers) * d(matrices * c_.d_model * c_.d_ff + mlp_bias), d(p.mlp), "parameters");
+    feed_forward(p);
     norms(p);
     const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
     add("head",
@@ -70,6 +65,26 @@ class Algebra {
         c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(c_.vocab) * d(c_.d_model)) + head_bias,
         d(p.head), "parameters");
     add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
+  }
+
+  void feed_forward(const ParameterCount& p) {
+    const FeedForwardCounts counts = feed_forward_counts(c_);
+    const int64_t matrices = c_.gated ? 3 : 2, dense = c_.layers - counts.expert_layers;
+    const int64_t bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
+    const double in_dense = d(dense) * d(matrices * c_.d_model * c_.d_ff + bias),
+                 in_experts = d(counts.parameters) - in_dense;
+    if (dense > 0)
+      add("mlp", fmt::format("L {} D F{}", matrices, bias ? " + L biases" : ""),
+          fmt::format("{} x {} x {} x {}", dense, matrices, c_.d_model, c_.d_ff) +
+              (bias ? fmt::format(" + {} x {}", dense, bias) : ""),
+          in_dense, d(p.mlp) - in_experts, "parameters");
+    if (counts.expert_layers > 0)
+      add("experts", fmt::format("L' ((E + shared) {} D F + router)", matrices),
+          fmt::format("{} x (({} + {}) x {} x {} x {} + {} x {}){}", counts.expert_layers,
+                      c_.experts, c_.shared_experts, matrices, c_.d_model, c_.expert_d_ff,
+                      c_.experts, c_.d_model,
+                      c_.mlp_bias || c_.shared_expert_gate ? " + biases and gates" : ""),
+          in_experts, NAN, "parameters");
   }
 
   // Norms a layer n, and those outside the layers e.
@@ -99,8 +114,8 @@ class Algebra {
     const int64_t b = r_.options.batch, t = r_.options.decode ? 1 : r_.options.seq,
                   s = r_.options.decode ? r_.options.seq + 1 : r_.options.seq;
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
-    const int64_t matrices = c_.layers * (((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
-                                          (c_.gated ? 3 : 2) * c_.d_model * c_.d_ff);
+    const int64_t matrices = c_.layers * ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
+                             feed_forward_counts(c_).multiplied;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights = matrices + c_.vocab * c_.d_model;
     const double forward = 2 * d(b * t) * d(weights);

@@ -54,6 +54,8 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.fix_norm = static_cast<nn::FixNorm>(c.fix_norm);
   o.embedding_scale = c.embedding_scale, o.logit_scale = c.logit_scale;
   o.final_soft_cap = c.final_soft_cap;
+  o.first_experts = c.first_expert_layer, o.experts_every = c.expert_layer_every;
+  o.load_balance_loss = c.load_balance_loss;
   o.tied_head = c.tied_head;
   o.head_bias = c.head_bias;
   o.embedding_dropout = c.embedding_dropout;

@@ -25,6 +25,7 @@ constexpr Names<3> kFinalNorms = {"auto", "on", "off"};
 constexpr Names<3> kFixNorms = {"none", "head", "both"};
 constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
 constexpr Names<3> kQKNorms = {"none", "head", "full"};
+constexpr Names<2> kRouters = {"softmax", "sigmoid"};
 constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
 constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
                                     "silu", "swish",        "sigmoid",  "tanh",
@@ -37,9 +38,9 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
 constexpr Names<2> kSchedules = {"constant", "cosine"};
-constexpr Names<8> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
+constexpr Names<9> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
                               "max_logit",    "attention_entropy", "attention_saturation",
-                              "grad_norm",    "update_ratio"};
+                              "grad_norm",    "update_ratio",      "router_load"};
 
 /// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
 constexpr double kMaxParameters = 1e15;
@@ -84,6 +85,7 @@ std::span<const std::string_view> enum_names(FixNorm) { return kFixNorms; }
 std::span<const std::string_view> enum_names(Parallel) { return kParallels; }
 std::span<const std::string_view> enum_names(ResidualGain) { return kResidualGains; }
 std::span<const std::string_view> enum_names(QKNorm) { return kQKNorms; }
+std::span<const std::string_view> enum_names(Router) { return kRouters; }
 std::span<const std::string_view> enum_names(Activation) { return kActivations; }
 std::span<const std::string_view> enum_names(Position) { return kPositions; }
 std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; }
@@ -110,6 +112,7 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
     final_norm = on ? FinalNorm::on : FinalNorm::off;
   }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
+  if (experts > 0 && expert_d_ff == 0) expert_d_ff = d_ff;
 }
 
 void ModelConfig::check(const std::string& where, const Spelling& spelling) const {
@@ -124,8 +127,10 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   check_blocks(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
-  const double weights = double(layers) * (width * d + 3 * d * double(d_ff)) +
-                         2 * double(vocab) * d + double(context + position_offset) * d;
+  const double weights =
+      double(layers) * (width * d + 3 * d * double(d_ff) +
+                        3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
+      2 * double(vocab) * d + double(context + position_offset) * d;
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

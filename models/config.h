@@ -18,6 +18,7 @@ enum class FixNorm : uint8_t { none, head, both };
 enum class Parallel : uint8_t { none, shared_norm, two_norms };
 enum class ResidualGain : uint8_t { none, scalar, vector };
 enum class QKNorm : uint8_t { none, head, full };
+enum class Router : uint8_t { softmax, sigmoid };
 enum class Activation : uint8_t {
   relu,
   squared_relu,
@@ -56,6 +57,7 @@ std::span<const std::string_view> enum_names(FixNorm);
 std::span<const std::string_view> enum_names(Parallel);
 std::span<const std::string_view> enum_names(ResidualGain);
 std::span<const std::string_view> enum_names(QKNorm);
+std::span<const std::string_view> enum_names(Router);
 std::span<const std::string_view> enum_names(Activation);
 std::span<const std::string_view> enum_names(Position);
 std::span<const std::string_view> enum_names(RopeLayout);
@@ -103,6 +105,18 @@ struct ModelConfig {
   double activation_parameter = 1;
   bool gated = true;
   double gate_limit = 0, gate_offset = 0;
+
+  // A mixture of experts in place of the feed-forward layer; experts 0: none.
+  int64_t experts = 0, experts_per_token = 2;
+  int64_t expert_d_ff = 0;  // 0: d_ff
+  int64_t shared_experts = 0;
+  bool shared_expert_gate = false;
+  int64_t first_expert_layer = 0, expert_layer_every = 1;
+  Router router = Router::softmax;
+  bool router_renormalise = true;
+  double router_scale = 1;
+  int64_t router_groups = 1, router_kept_groups = 1;
+  double load_balance_loss = 0;
 
   // Checked and made into tables by models/config_positions.h.
   Position position = Position::rope;

@@ -44,7 +44,7 @@ void check_residual(const ModelConfig& c, const std::string& where) {
         c.residual_scales.size(), " numbers for ", c.layers, " layers");
 }
 
-void check_attention(const ModelConfig& c, const std::string& where) {
+void check_qk_norm(const ModelConfig& c, const std::string& where) {
   check(c.qk_norm == QKNorm::none || c.norm != Norm::scale_norm, where,
         ": qk_norm needs norm = layer_norm or rms_norm");
   check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
@@ -79,15 +79,69 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
         enum_names(Activation{})[static_cast<size_t>(c.activation)], " has none");
 }
 
+void check_experts(const ModelConfig& c, const std::string& where) {
+  const ModelConfig plain;
+  check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
+                          c.experts_per_token == plain.experts_per_token),
+        where,
+        ": shared_experts, expert_d_ff, experts_per_token and load_balance_loss need experts");
+  if (c.experts == 0) return;
+  check(!c.fused_parallel, where,
+        ": fused_parallel = true needs a dense feed-forward layer; set "
+        "experts to 0");
+  check(c.shared_experts > 0 || !c.shared_expert_gate, where,
+        ": shared_expert_gate = true needs shared_experts");
+  check(c.first_expert_layer < c.layers, where, ": first_expert_layer = ", c.first_expert_layer,
+        " must be below layers = ", c.layers);
+  try {
+    ops::MoeRouter::check_options(experts_of(c)->router, c.experts);
+  } catch (const Error& e) {
+    fail(where, ": ", e.what());
+  }
+}
+
 }  // namespace
 
+std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
+  if (c.experts == 0) return {};
+  nn::MixtureOptions o;
+  o.d_model = c.d_model, o.d_ff = c.expert_d_ff, o.experts = c.experts;
+  o.router.k = c.experts_per_token;
+  o.router.score = static_cast<ops::RouterScore>(c.router);
+  o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
+  o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
+  o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
+  o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
+  return o;
+}
+
 void check_blocks(const ModelConfig& c, const std::string& where) {
-  check_attention(c, where);
+  check_qk_norm(c, where);
   check_fused(c, where);
+  check_experts(c, where);
   check_feed_forward(c, where);
   check_norms(c, where);
   check_residual(c, where);
 }
+
+namespace {
+
+nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& norm) {
+  nn::AttentionOptions a;
+  a.d_model = c.d_model, a.heads = c.heads, a.kv_heads = c.kv_heads, a.head_dim = c.head_dim;
+  a.qkv_bias = c.qkv_bias, a.out_bias = c.attention_output_bias;
+  a.fused = c.fused_qkv;
+  a.dropout = c.attention_dropout;
+  a.rope_pairs = c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
+                                                   : ops::RotaryPairs::interleaved;
+  a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
+  a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
+  a.sink = c.attention_sink, a.gate = c.attention_gate;
+  return a;
+}
+
+}  // namespace
 
 nn::Block::Options block_options(const ModelConfig& c) {
   nn::Block::Options o;
@@ -98,24 +152,13 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.norm.round_before_gain = c.norm_round_before_gain;
   o.placement = static_cast<nn::Placement>(c.placement);
   o.parallel = static_cast<nn::Parallel>(c.parallel);
-  o.attention.sink = c.attention_sink, o.attention.gate = c.attention_gate;
   o.fused_parallel = c.fused_parallel;
   o.dropout = c.residual_dropout;
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);
   o.residual.drop = c.stochastic_depth;
-  o.attention = {c.d_model,
-                 c.heads,
-                 c.kv_heads,
-                 c.head_dim,
-                 c.qkv_bias,
-                 c.attention_output_bias,
-                 c.fused_qkv,
-                 c.attention_dropout,
-                 c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
-                                                   : ops::RotaryPairs::interleaved,
-                 c.position == Position::alibi ? c.alibi_scale : 0,
-                 {static_cast<nn::QKNorm::Width>(c.qk_norm), o.norm}};
+  o.experts = experts_of(c);
+  o.attention = attention_of(c, o.norm);
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

@@ -9,6 +9,9 @@ namespace tally {
 void check_blocks(const ModelConfig& config, const std::string& where);
 
 /// What these fields say, for the module. `config` is resolved and checked.
+/// The experts, where there are some.
+std::optional<nn::MixtureOptions> experts_of(const ModelConfig& config);
+
 nn::Block::Options block_options(const ModelConfig& config);
 
 }  // namespace tally

@@ -108,6 +108,35 @@ std::span<const Field<ModelConfig>> model_fields() {
           "l > 0: the gate is cut at l, the other branch at -l and l (Phi-3-small 20, gpt-oss 7)"),
       number("gate_offset", &M::gate_offset, -1e6, 1e6,
              "added to the other branch (both of these: 1)"),
+      number(
+          "experts", &M::experts, 0, 1 << 16,
+          "feed-forward experts of a layer, of which each token passes some; 0: none (Shazeer et "
+          "al. 2017, arXiv:1701.06538)"),
+      number("experts_per_token", &M::experts_per_token, 1, 1 << 16, "how many a token passes"),
+      number("expert_d_ff", &M::expert_d_ff, 0, 1 << 22, "their width; 0: d_ff"),
+      number(
+          "shared_experts", &M::shared_experts, 0, 1 << 10,
+          "experts that every token passes, as one layer so many times as wide (Dai et al. 2024, "
+          "arXiv:2401.06066)"),
+      flag("shared_expert_gate", &M::shared_expert_gate,
+           "what they give is multiplied by a sigmoid of x (Qwen)"),
+      number("first_expert_layer", &M::first_expert_layer, 0, 10000,
+             "layers in front of it are dense (DeepSeek)"),
+      number("expert_layer_every", &M::expert_layer_every, 1, 10000,
+             "from there every so many layers has experts (Jamba: 2)"),
+      enum_field<&M::router>(
+          "router",
+          "scores of the experts: softmax (Mixtral, arXiv:2401.04088) or sigmoid "
+          "(DeepSeek-V3, arXiv:2412.19437)"),
+      flag("router_renormalise", &M::router_renormalise,
+           "a token's weights add up to router_scale"),
+      number("router_scale", &M::router_scale, 0, 1e6, "times the weights"),
+      number("router_groups", &M::router_groups, 1, 1 << 16, "the experts lie in equal groups"),
+      number("router_kept_groups", &M::router_kept_groups, 1, 1 << 16,
+             "and are chosen from so many of them"),
+      number("load_balance_loss", &M::load_balance_loss, 0, 1e3,
+             "times the sum of the layers' load-balance losses, added to the loss (Fedus et al. "
+             "2021, arXiv:2101.03961: 0.01)"),
       enum_field<&M::position>(
           "position",
           "none, learned (a table added to the embedding), rope (Su et al. 2021, "
@@ -263,7 +292,8 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
       Field<T>{"probes", &T::probes, 0, 0,
                "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
-               "attention_entropy, attention_saturation, grad_norm, update_ratio (docs/probes.md)"},
+               "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load "
+               "(docs/probes.md)"},
   };
   return fields;
 }

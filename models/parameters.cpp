@@ -73,10 +73,29 @@ class SpecList {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
     if (config_.residual_gain == ResidualGain::vector) add(name, {config_.d_model}, Role::gain);
   }
+  void experts(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t e = c.experts, d = c.d_model, f = c.expert_d_ff, wide = c.gated ? 2 * f : f,
+                  shared = c.shared_experts * f;
+    const std::string up = c.gated ? "gate_up" : "up";
+    add(at + "mlp.router.weight", {e, d}, Role::projection);
+    add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
+    if (c.mlp_bias) add(at + "mlp.experts." + up + ".bias", {e, wide}, Role::bias);
+    add(at + "mlp.experts.down.weight", {e, d, f}, Role::residual_projection);
+    if (c.mlp_bias) add(at + "mlp.experts.down.bias", {e, d}, Role::bias);
+    if (shared > 0) {
+      linear(at + "mlp.shared." + up, c.gated ? 2 * shared : shared, d, c.mlp_bias,
+             Role::projection);
+      linear(at + "mlp.shared.down", d, shared, c.mlp_bias, Role::residual_projection);
+    }
+    if (c.shared_expert_gate) add(at + "mlp.shared_gate.weight", {1, d}, Role::projection);
+  }
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
     norm(at + "mlp_norm", norms_of(c).mlp);
-    if (c.fused_parallel) {
+    if (has_experts(c, layer_)) {
+      experts(at);
+    } else if (c.fused_parallel) {
       // The first matrices are in the block's input.
     } else if (c.gated && c.fused_gate_up) {
       linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
@@ -84,7 +103,8 @@ class SpecList {
       if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
       linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     }
-    linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
+    if (!has_experts(c, layer_))
+      linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);
     gain(at + "mlp_gain");
   }
@@ -130,6 +150,31 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   return list.take();
 }
 
+bool has_experts(const ModelConfig& c, int64_t layer) {
+  return c.experts > 0 && layer >= c.first_expert_layer &&
+         (layer - c.first_expert_layer) % c.expert_layer_every == 0;
+}
+
+FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
+  const int64_t branches = c.gated ? 2 : 1, d = c.d_model;
+  const auto layer = [&](int64_t width) {
+    return (branches + 1) * d * width + (c.mlp_bias ? branches * width + d : 0);
+  };
+  const auto products = [&](int64_t width) { return (branches + 1) * d * width; };
+  FeedForwardCounts n;
+  for (int64_t i = 0; i < c.layers; ++i) n.expert_layers += has_experts(c, i);
+  const int64_t dense = c.layers - n.expert_layers, shared = c.shared_experts * c.expert_d_ff;
+  n.parameters = dense * layer(c.d_ff);
+  n.multiplied = dense * products(c.d_ff);
+  if (n.expert_layers == 0) return n;
+  const int64_t gate = c.shared_expert_gate ? d : 0;
+  n.parameters += n.expert_layers * (c.experts * (d + layer(c.expert_d_ff)) +
+                                     (shared > 0 ? layer(shared) : 0) + gate);
+  n.multiplied += n.expert_layers * (c.experts * d + c.experts_per_token * products(c.expert_d_ff) +
+                                     products(shared) + gate);
+  return n;
+}
+
 int64_t norm_count(const ModelConfig& c) {
   return c.layers * norms_of(c).count() + c.embedding_norm + (c.final_norm == FinalNorm::on);
 }
@@ -145,7 +190,7 @@ int64_t qk_norm_parameters(const ModelConfig& c) {
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
-  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim, branches = c.gated ? 2 : 1;
+  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
   ParameterCount n;
   n.embedding = c.vocab * c.d_model;
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
@@ -156,8 +201,7 @@ ParameterCount parameter_counts(const ModelConfig& c) {
                   (c.attention_output_bias ? c.d_model : 0) +
                   (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
                   (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
-  n.mlp = c.layers *
-          ((branches + 1) * c.d_model * c.d_ff + (c.mlp_bias ? branches * c.d_ff + c.d_model : 0));
+  n.mlp = feed_forward_counts(c).parameters;
   n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
@@ -174,7 +218,9 @@ InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
   if (p.role == Role::bias) return {0, 0, kNever};
   const bool table = p.role == Role::embedding || p.role == Role::position;
   const bool residual = p.role == Role::residual_projection;
-  const double out = double(p.shape.at(0)), in = double(p.shape.at(1));
+  // Experts are matrices (out, in) on top of each other.
+  const size_t last = p.shape.size() - 1;
+  const double out = double(p.shape.at(last - 1)), in = double(p.shape.at(last));
   switch (c.init) {
     case Init::normal:
       // LLaMA as trained and published: every matrix N(0, init_std).

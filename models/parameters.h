@@ -32,6 +32,16 @@ struct ParameterSpec {
 /// Every parameter of the model in the order of the forward pass.
 std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 
+/// Whether a layer has experts in place of its feed-forward layer.
+bool has_experts(const ModelConfig&, int64_t layer);
+/// The feed-forward layers of the model, experts included.
+struct FeedForwardCounts {
+  int64_t parameters = 0;
+  int64_t multiplied = 0;  // weights that one token is multiplied with
+  int64_t expert_layers = 0;
+};
+FeedForwardCounts feed_forward_counts(const ModelConfig&);
+
 /// Norms of the model, and parameters of one.
 int64_t norm_count(const ModelConfig&);
 int64_t norm_width(const ModelConfig&);

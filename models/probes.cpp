@@ -1,10 +1,12 @@
 #include "models/probes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "core/ops/adamw_update.h"
 #include "core/ops/loss_row.h"
+#include "core/ops/moe_router.h"
 #include "models/probe_measures.h"
 
 namespace tally {
@@ -16,7 +18,8 @@ bool is_block(std::string_view module) {
 }
 bool is_sublayer(std::string_view module) {
   return module.starts_with("blocks[") &&
-         (module.ends_with(".attention") || module.ends_with(".mlp"));
+         (module.ends_with(".attention") || module.ends_with(".mlp") ||
+          module.ends_with(".mlp.experts") || module.ends_with(".parallel"));
 }
 
 }  // namespace
@@ -70,6 +73,7 @@ void Probes::after(const WatchedCall& call, const Entry& entry) {
   if (is_sublayer(entry.module)) branch_ = entry.module;
   residual(call, entry);
   attention(call, entry);
+  router(call, entry);
   loss(call);
 }
 
@@ -101,6 +105,19 @@ void Probes::attention(const WatchedCall& call, const Entry& entry) {
   add("attention_entropy", block, m.entropy, m.rows);
   add("attention_saturation", block, m.saturated, m.rows);
   raise("max_logit", block, m.max_logit);
+}
+
+// The busiest expert's share, in shares of an even load.
+void Probes::router(const WatchedCall& call, const Entry& entry) {
+  const auto* r = call.as<ops::MoeRouter::Forward>();
+  if (!r || !wants("router_load") || r->experts.numel() == 0) return;
+  std::vector<int64_t> counts(static_cast<size_t>(r->x.cols()), 0);
+  for (int64_t i = 0; i < r->experts.numel(); ++i)
+    ++counts[static_cast<size_t>(r->experts.pointer<int64_t>()[i])];
+  const double most = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
+  const std::string_view module = entry.module;
+  add("router_load", std::string(module.substr(0, module.find(".mlp"))),
+      most * static_cast<double>(r->x.cols()) / static_cast<double>(r->experts.numel()), 1);
 }
 
 void Probes::loss(const WatchedCall& call) {

@@ -44,6 +44,7 @@ class Probes : public Watcher {
   void settle_stream();
   void residual(const WatchedCall& call, const Entry& entry);
   void attention(const WatchedCall& call, const Entry& entry);
+  void router(const WatchedCall& call, const Entry& entry);
   void loss(const WatchedCall& call);
   void update(const WatchedCall& call);
 

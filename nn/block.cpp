@@ -43,8 +43,12 @@ Block::Block(const Options& o, DType dtype, Device device)
       o.parallel == Parallel::none || o.placement != Placement::post,
       "block: parallel branches have one sum, behind which placement = post has two norms; choose "
       "another placement or parallel = none");
+  if (o.experts) {
+    experts.emplace(*o.experts, dtype, device);
+    mlp.gate = mlp.up = mlp.down = {};
+  }
   if (!o.fused_parallel) return;
-  check(o.parallel == Parallel::shared_norm && !behind_branch(o.placement) &&
+  check(!o.experts && o.parallel == Parallel::shared_norm && !behind_branch(o.placement) &&
             !attention_gain.defined() && o.residual.drop == 0 && o.dropout == 0 &&
             !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
             o.attention.qk_norm.width == QKNorm::Width::none && o.attention.qkv_bias == o.mlp.bias,
@@ -105,7 +109,8 @@ Tensor Block::join(const Tensor& stream, const Tensor& branch, const Tensor& gai
 
 // Tensors are let go of as soon as nothing reads them: that is most of the memory of a pass.
 template <class Attend>
-Tensor Block::through(const Tensor& x, const Attend& attend, Generator* dropout) const {
+std::array<Tensor, 2> Block::through(const Tensor& x, const Attend& attend,
+                                     Generator* dropout) const {
   const bool post = options_.placement == Placement::post;
   Tensor seen = post ? x : normed(attention_norm, "attention_norm", x);
   Tensor h = normed(attention_output_norm, "attention_output_norm", attend(seen));
@@ -114,14 +119,24 @@ Tensor Block::through(const Tensor& x, const Attend& attend, Generator* dropout)
   if (post) h = normed(attention_norm, "attention_norm", h);
   if (options_.parallel == Parallel::none) seen = h;
   if (options_.parallel == Parallel::two_norms) seen = x;
-  Tensor y = mlp.forward(post ? seen : normed(mlp_norm, "mlp_norm", seen));
+  Tensor balance;
+  Tensor y = feed_forward(post ? seen : normed(mlp_norm, "mlp_norm", seen), balance);
   seen = Tensor();
   y = join(h, normed(mlp_output_norm, "mlp_output_norm", y), mlp_gain, dropout);
-  return post ? normed(mlp_norm, "mlp_norm", y) : y;
+  return {post ? normed(mlp_norm, "mlp_norm", y) : y, balance};
 }
 
-Tensor Block::forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
-  if (options_.fused_parallel) return fused(x, positions, dropout, nullptr);
+Tensor Block::feed_forward(const Tensor& x, Tensor& balance) const {
+  if (!experts) return mlp.forward(x);
+  const ModuleScope scope("mlp");
+  const MixtureOutput out = experts->route(x);
+  if (options_.balance) balance = out.balance_loss();
+  return out.y;
+}
+
+std::array<Tensor, 2> Block::run(const Tensor& x, const Positions& positions,
+                                 Generator* dropout) const {
+  if (options_.fused_parallel) return {fused(x, positions, dropout, nullptr), Tensor()};
   return through(
       x, [&](const Tensor& seen) { return attention.forward(seen, positions, dropout); }, dropout);
 }
@@ -131,7 +146,7 @@ Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
   if (options_.fused_parallel) return fused(x, positions, nullptr, &cache);
   return through(
       x, [&](const Tensor& seen) { return attention.forward_cached(seen, positions, cache); },
-      nullptr);
+      nullptr)[0];
 }
 
 void Block::visit(Visitor& v) {
@@ -142,7 +157,10 @@ void Block::visit(Visitor& v) {
   v.child("attention_output_norm", attention_output_norm);
   v.parameter("attention_gain", attention_gain);
   v.child("mlp_norm", mlp_norm);
-  v.child("mlp", mlp);
+  if (experts)
+    v.child("mlp", *experts);
+  else
+    v.child("mlp", mlp);
   v.child("mlp_output_norm", mlp_output_norm);
   v.parameter("mlp_gain", mlp_gain);
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/mixture_of_experts.h"
 #include "nn/norm.h"
 #include "nn/parallel.h"
 
@@ -48,10 +49,16 @@ class Block : public Module {
     ResidualOptions residual;
     AttentionOptions attention;
     FeedForwardOptions mlp;
+    std::optional<MixtureOptions> experts;  // in place of mlp
+    bool balance = false;                   // compute what keeps their load even
   };
   Block(const Options& o, DType dtype, Device device);
 
-  Tensor forward(const Tensor& x, const Positions& positions, Generator* dropout) const;
+  Tensor forward(const Tensor& x, const Positions& positions, Generator* dropout) const {
+    return run(x, positions, dropout)[0];
+  }
+  /// The same and, second, where `balance` asks for it, the load-balance loss of the experts.
+  std::array<Tensor, 2> run(const Tensor& x, const Positions& positions, Generator* dropout) const;
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 
@@ -64,7 +71,8 @@ class Block : public Module {
   Norm attention_output_norm;
   Tensor attention_gain;  // () or (D), absent without
   Norm mlp_norm;
-  FeedForward mlp;
+  FeedForward mlp;  // without matrices where there are experts
+  std::optional<MixtureOfExperts> experts;
   Norm mlp_output_norm;
   Tensor mlp_gain;
 
@@ -75,7 +83,8 @@ class Block : public Module {
   Tensor fused(const Tensor& x, const Positions& positions, Generator* dropout,
                KVCache::Layer* cache) const;
   template <class Attend>
-  Tensor through(const Tensor& x, const Attend& attend, Generator* dropout) const;
+  std::array<Tensor, 2> through(const Tensor& x, const Attend& attend, Generator* dropout) const;
+  Tensor feed_forward(const Tensor& x, Tensor& balance) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
               Generator* dropout) const;
   Options options_;

@@ -19,6 +19,9 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
   // Deeper layers are left out more often: Huang et al. 2016, arXiv:1603.09382, eq. 4.
+  if (layer < o.first_experts || (layer - o.first_experts) % o.experts_every != 0)
+    block.experts.reset();
+  block.balance = block.experts && o.load_balance_loss > 0;
   block.residual.drop *= static_cast<double>(layer + 1) / static_cast<double>(o.layers);
   return block;
 }
@@ -65,28 +68,33 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
 }
 
-Tensor Decoder::through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
-                              Generator* dropout) const {
+std::array<Tensor, 2> Decoder::through_block(size_t i, const Tensor& x,
+                                             const PositionScheme::Pass& pass,
+                                             Generator* dropout) const {
   const ModuleScope scope("blocks", static_cast<int>(i));
   const Block& block = *blocks[i];
   const Positions& places = position.of_layer(pass, static_cast<int64_t>(i));
-  if (i >= recompute.size() || !recompute[i]) return block.forward(x, places, dropout);
+  if (i >= recompute.size() || !recompute[i]) return block.run(x, places, dropout);
   const auto segment = [&block, table = places.table, offset = places.offset,
                         distances = places.distances](const Tensor& in, const Tensor& bias,
                                                       Generator* streams) {
-    return block.forward(in, {table, offset, bias, distances}, streams);
+    return block.run(in, {table, offset, bias, distances}, streams);
   };
   return checkpoint(segment, dropout, x, places.bias);
 }
 
-Tensor Decoder::hidden(const Tensor& ids, Generator* dropout) {
+Tensor Decoder::hidden(const Tensor& ids, Generator* dropout, Tensor* balance) {
   Tensor x;
   {
     const ModuleScope scope("embedding");
     x = embed(ids, 0, dropout);
   }
   const PositionScheme::Pass pass = position.pass(0, ids.size(1));
-  for (size_t i = 0; i < blocks.size(); ++i) x = through_block(i, x, pass, dropout);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto [y, part] = through_block(i, x, pass, dropout);
+    x = y;
+    if (balance && part.defined()) *balance = balance->defined() ? add(*balance, part) : part;
+  }
   return final_hidden(x);
 }
 
@@ -119,7 +127,8 @@ ops::LossOptions Decoder::loss_options() const {
 
 Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout,
                      Tensor* stats) {
-  const Tensor h = hidden(ids, dropout);
+  Tensor balance;
+  const Tensor h = hidden(ids, dropout, &balance);
   const ModuleScope scope("head");
   ops::LossOptions o = loss_options();
   if (count > 0) o.normalizer = static_cast<double>(count);
@@ -127,7 +136,11 @@ Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Ge
                                 ? cross_entropy_with_stats(linear(h, head(), head_bias), targets, o)
                                 : linear_cross_entropy_with_stats(h, head(), targets, o);
   if (stats) *stats = sums;
-  return loss;
+  if (!balance.defined()) return loss;
+  // Micro-batches that share a count add up to the mean of their balances.
+  const double share =
+      count > 0 ? static_cast<double>(targets.numel()) / static_cast<double>(count) : 1;
+  return add(loss, scale(balance, options_.load_balance_loss * share));
 }
 
 // The tokens to compute: these, or, where they outdate what is in the cache, all.

@@ -36,14 +36,18 @@ class Decoder : public Module {
     double logit_scale = 1;      // c: Command R, Granite
     double embedding_dropout = 0;
     double label_smoothing = 0, z_loss = 0, max_z_loss = 0;
-    double final_soft_cap = 0;  // of the logits, 0: none
+    /// Which layers have block.experts: from `first_experts` on every `experts_every`-th.
+    int64_t first_experts = 0, experts_every = 1;
+    double load_balance_loss = 0;  // weight of the layers' sum
+    double final_soft_cap = 0;     // of the logits, 0: none
   };
   /// Parameters are allocated, not set: see models/build.h.
   Decoder(const Options& o, DType dtype, Device device);
 
   /// What the head multiplies: the residual stream after the final norm, times c.   ids (B,T) of i64   returns (B,T,D)
   /// `dropout` gives the masks of a training step; null: evaluation.
-  Tensor hidden(const Tensor& ids, Generator* dropout = nullptr);
+  /// `balance` receives the sum of the layers' load-balance losses where they are wanted.
+  Tensor hidden(const Tensor& ids, Generator* dropout = nullptr, Tensor* balance = nullptr);
   /// logits (B,T,V)
   Tensor logits(const Tensor& ids);
   /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2, without
@@ -74,8 +78,8 @@ class Decoder : public Module {
 
  private:
   Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
-  Tensor through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
-                       Generator* dropout) const;
+  std::array<Tensor, 2> through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
+                                      Generator* dropout) const;
   Tensor with_outdated(const Tensor& ids, KVCache& cache) const;
   Tensor head() const;
   Tensor final_hidden(const Tensor& x) const;

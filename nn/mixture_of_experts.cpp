@@ -23,6 +23,7 @@ MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device 
     FeedForwardOptions f;
     f.d_model = d, f.d_ff = o.shared_ff;
     f.activation = o.activation, f.gated = o.gated, f.bias = o.bias;
+    f.parameter = o.parameter, f.limit = o.limit, f.offset = o.offset;
     shared.emplace(f, dtype, device);
   }
   if (o.shared_gate) shared_gate = empty({1, d}, dtype, device);
@@ -36,8 +37,9 @@ MixtureOutput MixtureOfExperts::route(const Tensor& x) const {
   const auto [weights, chosen] = moe_router(out.logits, options_.router, moved);
   const auto [rows, places, offsets] = expert_gather(x, chosen, options_.experts);
   const Tensor wide = expert_linear(rows, up.weight, offsets, up.bias);
-  const Tensor h =
-      options_.gated ? gate(wide, {}, options_.activation) : activation(wide, options_.activation);
+  const Tensor h = options_.gated ? gate(wide, {}, options_.activation, options_.parameter,
+                                         options_.limit, options_.offset)
+                                  : activation(wide, options_.activation, options_.parameter);
   out.y = expert_combine(expert_linear(h, down.weight, offsets, down.bias), weights, places);
   out.chosen = chosen;
   if (!shared) return out;
@@ -52,7 +54,7 @@ MixtureOutput MixtureOfExperts::route(const Tensor& x) const {
 void MixtureOfExperts::visit(Visitor& v) {
   v.parameter("router.weight", router.weight);
   v.parameter("router.bias", router.bias);
-  v.parameter("router.selection_bias", selection_bias);
+  v.buffer("router.selection_bias", selection_bias);
   v.parameter(options_.gated ? "experts.gate_up.weight" : "experts.up.weight", up.weight);
   v.parameter(options_.gated ? "experts.gate_up.bias" : "experts.up.bias", up.bias);
   v.parameter("experts.down.weight", down.weight);

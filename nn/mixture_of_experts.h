@@ -11,10 +11,12 @@ struct MixtureOptions {
   ops::RouterOptions router;  // k and how it chooses
   ops::ActivationKind activation = ops::ActivationKind::silu;
   bool gated = true, bias = false;
-  bool router_bias = false;     // added to the logits, and trained
-  bool selection_bias = false;  // moves the choice alone (DeepSeek-V3); whoever trains sets it
-  int64_t shared_ff = 0;        // width of an expert that every token passes; 0: none
-  bool shared_gate = false;     // its output is multiplied by sigmoid(x Ws^T) (Qwen)
+  double parameter = 1;          // of the activation
+  double limit = 0, offset = 0;  // of the gate, as ops::Gate
+  bool router_bias = false;      // added to the logits, and trained
+  bool selection_bias = false;   // moves the choice alone (DeepSeek-V3); whoever trains sets it
+  int64_t shared_ff = 0;         // width of an expert that every token passes; 0: none
+  bool shared_gate = false;      // its output is multiplied by sigmoid(x Ws^T) (Qwen)
 };
 
 /// What the layer computed and what the router did.
@@ -47,7 +49,7 @@ class MixtureOfExperts : public Module {
 
   using Matrix = FeedForward::Matrix;
   Matrix router, up, down;
-  Tensor selection_bias;  // (E), without a gradient
+  Tensor selection_bias;  // (E), a buffer
   std::optional<FeedForward> shared;
   Tensor shared_gate;  // (1, D)
 

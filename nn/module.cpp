@@ -21,7 +21,32 @@ class Walker final : public Visitor {
   std::string prefix_;
 };
 
+/// Lists the buffers alone.
+class BufferWalker final : public Visitor {
+ public:
+  void parameter(std::string_view, Tensor&) override {}
+  void buffer(std::string_view name, Tensor& value) override {
+    if (value.defined()) list.emplace_back(prefix_ + std::string(name), value);
+  }
+  void child(std::string_view name, Module& module) override {
+    const size_t length = prefix_.size();
+    prefix_ += std::string(name) + ".";
+    module.visit(*this);
+    prefix_.resize(length);
+  }
+  std::vector<std::pair<std::string, Tensor>> list;
+
+ private:
+  std::string prefix_;
+};
+
 }  // namespace
+
+std::vector<std::pair<std::string, Tensor>> Module::named_buffers() {
+  BufferWalker walker;
+  visit(walker);
+  return std::move(walker.list);
+}
 
 void Module::for_each_parameter(const std::function<void(const std::string&, Tensor&)>& f) {
   Walker walker(f);

@@ -16,6 +16,8 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
   virtual void parameter(std::string_view name, Tensor& value) = 0;
+  /// State that is saved beside the parameters and has no gradient: nobody trains it.
+  virtual void buffer(std::string_view, Tensor&) {}
   virtual void child(std::string_view name, Module& module) = 0;
 };
 
@@ -31,6 +33,8 @@ class Module {
   std::vector<std::pair<std::string, Tensor>> named_parameters();
   /// Calls f with the path and the slot of each parameter, undefined ones (no bias) left out.
   void for_each_parameter(const std::function<void(const std::string&, Tensor&)>& f);
+  /// Every buffer with its path.
+  std::vector<std::pair<std::string, Tensor>> named_buffers();
   int64_t parameter_count();
   /// Marks every parameter as a leaf that keeps its gradient.
   void requires_grad(bool on = true);

@@ -10,7 +10,7 @@ namespace {
 // The name says what a parameter is: tables end in embedding.weight and position.weight, norms hold
 // "norm.", and every bias and gain is a vector.
 bool decays(const std::string& name, const Tensor& t) {
-  return t.ndim() == 2 && !name.starts_with("embedding.") && !name.starts_with("position.");
+  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.");
 }
 
 }  // namespace

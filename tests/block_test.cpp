@@ -121,6 +121,12 @@ const std::vector<Assignments>& choices() {
       {"parallel=two_norms", "placement=none"},
       {"residual_scale=0.22", "residual_scales=1,0.5"},
       {"stochastic_depth=0.6", "residual_gain=scalar", "residual_dropout=0.2"},
+      {"experts=4", "expert_d_ff=10", "load_balance_loss=0.02"},
+      {"experts=6", "experts_per_token=3", "router=sigmoid", "router_scale=2.5", "shared_experts=2",
+       "shared_expert_gate=true", "first_expert_layer=1", "layers=3", "expert_layer_every=2",
+       "load_balance_loss=0.1", "placement=double", "mlp_bias=true"},
+      {"experts=4", "router_renormalise=false", "gated=false", "activation=gelu", "router_groups=2",
+       "router_kept_groups=1", "experts_per_token=1"},
       {"activation=identity"},
       {"activation=sigmoid"},
       {"activation=swish", "activation_parameter=1.702", "gate_limit=1.5", "gate_offset=1"},
@@ -412,6 +418,12 @@ TEST_CASE("block: what does not fit together is refused with a way out", "[block
   CHECK_THAT(fused("residual_dropout=0.1"), Contains("one sum of both branches"));
   CHECK_THAT(fused("qkv_bias=true"), Contains("set qkv_bias and mlp_bias alike"));
   CHECK_THAT(fused("qk_norm=head"), Contains("set qk_norm to none"));
+  CHECK_THAT(refusal({"shared_experts=1"}), Contains("need experts"));
+  CHECK_THAT(refusal({"experts=4", "experts_per_token=5"}), Contains("k must be in 1..4"));
+  CHECK_THAT(refusal({"experts=4", "shared_expert_gate=true"}), Contains("needs shared_experts"));
+  CHECK_THAT(refusal({"experts=4", "first_expert_layer=2"}), Contains("below layers = 2"));
+  CHECK_THAT(refusal({"experts=4", "parallel=shared_norm", "fused_parallel=true"}),
+             Contains("needs a dense feed-forward layer"));
   CHECK_THAT(refusal({"residual_gain_init=1"}), Contains("needs a residual_gain"));
   CHECK_THAT(refusal({"residual_scales=1,2,3"}), Contains("3 numbers for 2 layers"));
   CHECK_THAT(refusal({"gated=false", "gate_limit=7"}), Contains("need gated = true"));

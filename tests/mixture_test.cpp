@@ -91,12 +91,7 @@ Run run_of(nn::MixtureOfExperts& layer, Device device, Forward&& forward) {
   const Tensor y = forward(x);
   backward(y, random(y.shape(), 2, device));
   Run r{numbers(y), {numbers(x.grad())}};
-  for (const auto& [name, p] : layer.named_parameters()) {
-    if (name == "router.selection_bias")
-      CHECK_FALSE(p.grad().defined());
-    else
-      r.gradients.push_back(numbers(p.grad()));
-  }
+  for (const auto& [name, p] : layer.named_parameters()) r.gradients.push_back(numbers(p.grad()));
   return r;
 }
 
@@ -200,6 +195,25 @@ TEST_CASE_METHOD(Setup, "mixture of experts: a recorded pass is played again wit
   CHECK(numbers(out.chosen) != before);
   CHECK(numbers(out.chosen) == numbers(plain.chosen));
   CHECK(numbers(out.y) == numbers(plain.y));
+}
+
+TEST_CASE_METHOD(Setup, "mixture of experts: the bias of the choice is a buffer, not a parameter",
+                 "[op]") {
+  nn::MixtureOptions o = options(2, true);
+  o.selection_bias = true;
+  nn::MixtureOfExperts layer = layer_of(o, kReference);
+  for (const auto& [name, p] : layer.named_parameters()) CHECK(name != "router.selection_bias");
+  const auto buffers = layer.named_buffers();
+  REQUIRE(buffers.size() == 1);
+  CHECK(buffers[0].first == "router.selection_bias");
+  CHECK(buffers[0].second.is(layer.selection_bias));
+  CHECK_FALSE(buffers[0].second.requires_grad());
+  // It moves the choice: what it favours is chosen for every token.
+  const Tensor favour = full({}, 100, DType::f64, kReference);
+  backend(kReference).copy(layer.selection_bias.narrow(0, 3, 1).data(), favour.data(), 8);
+  const auto chosen =
+      to_host<int64_t>(layer.route(random({kTokens, kWidth}, 1, kReference)).chosen);
+  for (size_t i = 0; i < chosen.size(); i += 2) CHECK(chosen[i] == 3);
 }
 
 TEST_CASE_METHOD(Setup, "mixture of experts: sizes and choices without a meaning are errors",
