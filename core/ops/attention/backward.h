@@ -69,7 +69,7 @@ struct AttentionBackward : AttentionScores {
     }
     put_bias<T>(sums.dbias);
     for (size_t h = 0; h < sums.dsink.size(); ++h)
-      dsink.put(dsink.at<T>(static_cast<int64_t>(h)), -sums.dsink[h]);
+      dsink.put(dsink.pointer<T>()[static_cast<int64_t>(h) * dsink.strides[0]], -sums.dsink[h]);
   }
   /// Distances of a dense dbias along (b,h,t,j): 0 where the bias broadcasts.
   std::array<int64_t, 4> bias_steps() const {
@@ -130,7 +130,7 @@ struct AttentionBackward : AttentionScores {
     const A sum = sums.list.empty() ? A(0) : l.at<A>(place(b, h, t));
     const A total = sum == A(-INFINITY) ? A(0) : sum;  // a row whose keys the bias hides
     if (dsink.defined() && !sums.list.empty())
-      sums.dsink[static_cast<size_t>(h)] += exp(A(sink.at<T>(h)) - total) * mean;
+      sums.dsink[static_cast<size_t>(h)] += exp(sink_of<T>(h) - total) * mean;
     for (const int64_t j : sums.list) {
       const auto s = score<T>(query, j);
       const A p = exp(s.value - total);

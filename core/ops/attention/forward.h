@@ -51,7 +51,7 @@ struct AttentionForward : AttentionScores {
     const auto value = head<T>(v, b, group_of(h));
     const auto out = head<T>(y, b, h);
     // Without the maximum taken out exp overflows at 88 in f32.
-    A top = sink.defined() ? A(sink.at<T>(h)) : A(-INFINITY), sum(0);
+    A top = sink.defined() ? sink_of<T>(h) : A(-INFINITY), sum(0);
     p.assign(list.size(), A(0));
     for (size_t n = 0; n < list.size(); ++n) {
       p[n] = score<T>(query, list[n]).value;
@@ -59,7 +59,7 @@ struct AttentionForward : AttentionScores {
     }
     const bool nothing = top == A(-INFINITY);  // a bias may hide keys as a mask does
     const A shift = nothing ? A(0) : top;
-    if (sink.defined()) sum += exp(A(sink.at<T>(h)) - shift);
+    if (sink.defined()) sum += exp(sink_of<T>(h) - shift);
     for (size_t n = 0; n < list.size(); ++n) {
       p[n] = exp(p[n] - shift);
       sum += p[n];

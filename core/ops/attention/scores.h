@@ -106,6 +106,10 @@ struct AttentionScores {
     return one;
   }
 
+  template <class T>
+  acc_t<T> sink_of(int64_t h) const {
+    return acc_t<T>(sink.pointer<T>()[h * sink.strides[0]]);
+  }
   template <class A>
   struct Score {
     A value, bend;  // bend: tanh of the score before the cap
