@@ -17,6 +17,8 @@ inline std::vector<Sample> gate() {
   }
   list.push_back(sample<O>("one row", {K::silu}, {normal({9}, 1), normal({9}, 2)}));
   list.push_back(sample<O>("one row, fused", {K::silu}, {normal({18}, 3), absent()}));
+  list.push_back(sample<O>("one element", {K::silu}, {normal({1}, 10), normal({1}, 11)}));
+  list.push_back(sample<O>("columns of one", {K::gelu}, {normal({3, 2}, 12), absent()}));
   list.push_back(sample<O>("no rows", {K::silu}, {normal({0, 4}, 4), normal({0, 4}, 5)}));
   list.push_back(sample<O>("no rows, fused", {K::silu}, {normal({0, 4}, 6), absent()}));
   list.push_back(sample<O>("no width, fused", {K::silu}, {normal({3, 0}, 7), absent()}));
