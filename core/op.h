@@ -163,10 +163,10 @@ template <class T>
 bool is_nan(const T& x) {
   return !(x == x);  // NOLINT(misc-redundant-expression)
 }
-/// Larger of two, comparing only: no operation is counted.
+/// Larger of two, a NaN where one is: comparing only, no operation is counted.
 template <class T>
 T larger(const T& a, const T& b) {
-  return a < b ? b : a;
+  return a < b || is_nan(b) ? b : a;
 }
 
 }  // namespace tally

@@ -7,7 +7,10 @@
 #   tests/long.sh tidy           clang-tidy over every source (needs tools/install_packages.sh ci)
 #   tests/long.sh arm64          cross-compiles for arm64 and runs tests of kernels, ops and training
 #                                under qemu (adds Debian's arm64 packages; root)
-#   tests/long.sh                all of them but arm64
+#   tests/long.sh mutants [WORD] seeded mutants of ops and kernels: at least 95 % are caught, each
+#                                survivor is explained (an hour on two cores; WORD: those with it)
+#   tests/long.sh ulp            elementary functions over all 2^32 floats
+#   tests/long.sh                kill and tidy
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -86,10 +89,12 @@ arm64() {
 case "${1:-all}" in
   arm64) arm64 ;;
   kill) kill_and_resume "${2:-50}" ;;
+  mutants) tests/mutation/mutants.py --only "${2:-}" ;;
   tidy) .ci/tidy all ;;
+  ulp) build/ulp_test '[all]' ;;
   all)
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | tidy | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | tidy | ulp | arm64]" >&2; exit 2 ;;
 esac

@@ -18,6 +18,23 @@ inline Rounding& rounding() {
 /// Throws Error for a type that nothing is computed in.
 Rounding rounding_of(DType dtype);
 
+/// The magnitudes, but 0 and infinity, that values of this thread's reference loops had since it was
+/// set to {}: beyond what the accumulator holds, the formula overflows or underflows it.
+struct RoundedRange {
+  double least = INFINITY, largest = 0;
+};
+inline RoundedRange& rounded_range() {
+  thread_local RoundedRange range;
+  return range;
+}
+inline void note_range(double value) {
+  const double size = std::fabs(value);
+  if (size == 0 || !std::isfinite(size)) return;
+  RoundedRange& r = rounded_range();
+  if (size > r.largest) r.largest = size;
+  if (size < r.least) r.least = size;
+}
+
 // A value and what rounding may have done to it, whatever the order in which sums were taken:
 // running error analysis (Wilkinson 1986; Higham, Accuracy and Stability of Numerical Algorithms,
 // sec. 3.3 and 4.2). A sum of n terms is off by at most n u sum|terms| in any order, so a Rounded
@@ -46,6 +63,7 @@ struct Rounded {
     Rounded r;
     r.v = value;
     if (!std::isfinite(value)) return r;
+    note_range(value);
     r.terms = std::fabs(value);
     r.inherited = std::isfinite(error) ? error : INFINITY;
     return r;
@@ -84,6 +102,7 @@ inline Rounded operator+(const Rounded& a, const Rounded& b) {
   Rounded r;
   r.v = a.v + b.v;
   if (!std::isfinite(r.v)) return r;
+  note_range(r.v);
   r.inherited = a.inherited + b.inherited;
   r.terms = a.terms + b.terms;
   r.additions = a.additions + b.additions + 1;

@@ -28,6 +28,13 @@ inline Sample adamw_step(std::string name, const ops::AdamWUpdate::Attrs& attrs,
   return s;
 }
 
+// Gradients that a step must stand.
+inline Sample adamw_far() {
+  Sample s = adamw_step("extreme values", {}, {5}, false, 60);
+  s.inputs = {constant(values({5}, {0, 1e15, -1e15, 1e-20, -30}))};
+  return s;
+}
+
 inline std::vector<Sample> adamw_update() {
   return {
       adamw_step("5 x 7", {}, {5, 7}, false, 10),
@@ -35,6 +42,7 @@ inline std::vector<Sample> adamw_update() {
       adamw_step("no decay, no momentum", {1e-2, 0, 0.9, 1e-8, 0, 3}, {2, 3, 4}, true, 30),
       adamw_step("one element", {}, {1}, true, 40),
       adamw_step("no elements", {}, {0, 3}, true, 50),
+      adamw_far(),
   };
 }
 

@@ -15,6 +15,9 @@ inline std::vector<Sample> dropout() {
       sample<O>("p 1", {1, 1, 0}, {normal({5}, 7), normal({5}, 8)}),
       sample<O>("one element", {0.5, 2, 0}, {normal({1}, 9), absent()}),
       sample<O>("no elements", {0.5, 1, 0}, {normal({0, 3}, 10), normal({0, 3}, 11)}),
+      sample<O>("extreme values", {0.5, 3, 0},
+                {values({2, 3}, {0, 1e30, -1e30, 1e-30, -20, 30}), normal({2, 3}, 12)})
+          .not_smooth(),
   };
 }
 

@@ -14,6 +14,13 @@ void add_binary(std::vector<Sample>& list, double shift) {
   list.push_back(sample<O>("a scalar on the left", {}, {normal({}, 7), b({2, 3}, 8)}));
   list.push_back(sample<O>("one element", {}, {normal({1}, 9), b({1, 1}, 10)}));
   list.push_back(sample<O>("no elements", {}, {normal({3, 1}, 11), b({3, 0}, 12)}));
+  list.push_back(sample<O>("wide rows", {}, {normal({3, 37}, 13), b({3, 37}, 14)}));
+  list.push_back(sample<O>("a wide row to all rows", {}, {normal({3, 37}, 15), b({37}, 16)}));
+  list.push_back(sample<O>("a column to all columns", {}, {normal({3, 1}, 17), b({3, 5}, 18)}));
+  list.push_back(sample<O>("extreme values", {},
+                           {values({6}, {0, 1e18, -1e18, 1e-18, 30, -1}),
+                            values({6}, {1e-9, 1e9, -3, 1e-9, 40, 1e-3})})
+                     .not_smooth());
 }
 
 inline std::vector<Sample> elementwise() {

@@ -18,6 +18,8 @@ inline std::vector<Sample> expert_gather() {
       sample<O>("no choices", {4}, {normal({3, 3}, 9), indices({3, 0}, {})}),
       sample<O>("no width", {2}, {normal({2, 0}, 10), indices({2, 1}, {1, 0})}),
       sample<O>("wide rows", {5}, {normal({4, 131}, 11), indices({4, 2}, 12, 5)}),
+      sample<O>("extreme values", {2},
+                {values({2, 2}, {0, 1e30, -1e30, -20}), indices({2, 1}, {1, 0})}),
   };
 }
 
@@ -46,6 +48,10 @@ inline std::vector<Sample> expert_linear() {
                 {normal({3, 4}, 18), normal({2, 0, 4}, 19), absent(), indices({3}, {0, 1, 3})}),
       sample<O>("wide rows", {},
                 {normal({7, 65}, 20), normal({2, 19, 65}, 21), absent(), indices({3}, {0, 5, 7})}),
+      sample<O>("extreme values", {},
+                {values({2, 2}, {0, 1e15, -1e15, -20}), normal({2, 3, 2}, 22), absent(),
+                 indices({3}, {0, 1, 2})})
+          .not_smooth(),
   };
 }
 
@@ -56,6 +62,10 @@ inline std::vector<Sample> expert_combine() {
                 {normal({6, 4}, 1), normal({3, 2}, 2), indices({3, 2}, {4, 0, 1, 5, 3, 2})}),
       sample<O>("a batch of 2 x 2, 1 choice", {},
                 {normal({4, 3}, 3), normal({2, 2, 1}, 4), indices({2, 2, 1}, {3, 1, 0, 2})}),
+      sample<O>(
+          "extreme values", {},
+          {values({2, 2}, {0, 1e15, -1e15, -20}), normal({1, 2}, 40), indices({1, 2}, {1, 0})})
+          .not_smooth(),
       sample<O>("one token, one choice", {},
                 {normal({1, 1}, 5), normal({1}, 6), indices({1}, {0})}),
       sample<O>("rows that repeat and rows left out", {},

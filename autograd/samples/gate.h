@@ -23,6 +23,8 @@ inline std::vector<Sample> gate() {
       sample<O>("limits, fused", {K::gelu, 1, 0.7, 0}, {normal({3, 8}, 13, 2), absent()}));
   list.push_back(
       sample<O>("an offset alone", {K::silu, 1, 0, 1}, {normal({3, 5}, 14), normal({3, 5}, 15)}));
+  list.push_back(sample<O>("one element", {K::silu}, {normal({1}, 10), normal({1}, 11)}));
+  list.push_back(sample<O>("columns of one", {K::gelu}, {normal({3, 2}, 12), absent()}));
   list.push_back(sample<O>("no rows", {K::silu}, {normal({0, 4}, 4), normal({0, 4}, 5)}));
   list.push_back(sample<O>("no rows, fused", {K::silu}, {normal({0, 4}, 6), absent()}));
   list.push_back(sample<O>("no width, fused", {K::silu}, {normal({3, 0}, 7), absent()}));

@@ -56,6 +56,7 @@ inline std::vector<Sample> sink_softmax() {
       sample<O>("a mask that repeats", {},
                 {normal({2, 2, 3}, 12), flags({2, 1, 3}, {1, 0, 1, 0, 1, 1}), normal({2}, 13)}),
       sample<O>("one column", {}, {normal({3, 1}, 14), absent(), normal({1}, 15)}),
+      sample<O>("wide rows", {}, {normal({2, 37}, 20), absent(), normal({2}, 21)}),
       sample<O>("no rows", {}, {normal({0, 4}, 16), absent(), normal({1}, 17)}),
       sample<O>("empty rows", {}, {normal({2, 0}, 18), absent(), normal({2}, 19)}),
       sample<O>("large numbers", {},

@@ -13,6 +13,12 @@ inline std::vector<Sample> linear() {
       sample<O>("one row", {}, {normal({9}, 6), normal({2, 9}, 7), normal({2}, 8)}),
       sample<O>("odd sizes", {}, {normal({17, 33}, 9), normal({19, 33}, 10), normal({19}, 11)}),
       sample<O>("no rows", {}, {normal({0, 4}, 12), normal({3, 4}, 13), normal({3}, 14)}),
+      sample<O>("one of one", {}, {normal({1, 1}, 18), normal({1, 1}, 19), normal({1}, 20)}),
+      sample<O>("no outputs", {}, {normal({3, 2}, 21), normal({0, 2}, 22), absent()}),
+      sample<O>(
+          "extreme values", {},
+          {values({2, 3}, {0, 1e15, -1e-15, 30, -40, 1}), normal({2, 3}, 23), normal({2}, 24)})
+          .not_smooth(),
       sample<O>("nothing to add up", {}, {normal({2, 0}, 15), normal({3, 0}, 16), normal({3}, 17)}),
   };
 }

@@ -38,6 +38,8 @@ inline std::vector<Sample> linear_cross_entropy() {
       fused("no rows", mean,
             {normal({0, 3}, 16), normal({4, 3}, 17), indices({0}, std::vector<double>{})}),
       fused("wide", mean, {normal({5, 17}, 18), normal({67, 17}, 19), indices({5}, 20, 67)}),
+      fused("one row of width one", mean,
+            {normal({1, 1}, 24), normal({3, 1}, 25), indices({1}, {2})}),
       fused("several blocks of rows", sum,
             {normal({300, 2}, 21), normal({3, 2}, 22), indices({300}, 23, 3)})
           .not_smooth(),

@@ -24,6 +24,9 @@ inline std::vector<Sample> matmul() {
       sample<O>("many small ones", {}, {normal({15, 3, 5}, 29), normal({15, 5, 2}, 30)}),
       sample<O>("nothing to add up", {}, {normal({3, 0}, 23), normal({0, 4}, 24)}),
       sample<O>("no batches", {}, {normal({0, 2, 3}, 25), normal({3, 4}, 26)}),
+      sample<O>("extreme values", {},
+                {values({2, 3}, {0, 1e15, -1e-15, 30, -40, 1}), normal({3, 2}, 31)})
+          .not_smooth(),
   };
 }
 

@@ -18,6 +18,9 @@ inline std::vector<Sample> causal_conv1d() {
       sample<O>("no tokens", {}, {normal({2, 0, 3}, 14), normal({3, 2}, 15), normal({3}, 16)}),
       sample<O>("no sequences", {}, {normal({0, 4, 3}, 17), normal({3, 2}, 18), absent()}),
       sample<O>("no channels", {}, {normal({1, 4, 0}, 19), normal({0, 2}, 20), normal({0}, 21)}),
+      sample<O>("extreme values", {},
+                {values({1, 3, 2}, {0, 1e15, -1e15, 1e-15, -20, 30}), normal({2, 2}, 25), absent()})
+          .not_smooth(),
       sample<O>("wide", {}, {normal({1, 5, 131}, 22), normal({131, 4}, 23), normal({131}, 24)}),
   };
 }

@@ -53,6 +53,7 @@ inline std::vector<Sample> load_balance_loss() {
       sample<O>("all choose one", {}, {normal({3, 3}, 5), indices({3, 1}, {1, 1, 1})}),
       sample<O>("one expert", {}, {normal({4, 1}, 6), indices({4, 1}, {0, 0, 0, 0})}),
       sample<O>("one token", {}, {normal({5}, 7), indices({3}, {0, 4, 2})}),
+      sample<O>("a wide row", {}, {normal({2, 37}, 9), indices({2, 3}, 10, 37)}),
       sample<O>("no tokens", {}, {normal({0, 3}, 8), indices({0, 2}, {})}),
       sample<O>("large logits", {},
                 {values({2, 3}, {1e4, 0, -1e4, 700, 700, -700}), indices({2, 1}, {0, 1})})

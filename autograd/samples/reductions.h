@@ -16,6 +16,9 @@ void add_reduction(std::vector<Sample>& list, double correction = 0) {
   list.push_back(sample<O>("long rows", {{-1}, false, c}, {normal({2, 75}, 10)}));
   list.push_back(sample<O>("long columns", {{0}, false, c}, {normal({9, 37}, 11)}));
   list.push_back(sample<O>("no groups", {{1}, false, c}, {normal({0, 4}, 6)}));
+  list.push_back(
+      sample<O>("extreme values", {{-1}, false, c}, {values({2, 3}, {30, -20, 0, 50, 1e-9, -80})})
+          .not_smooth());
   if (c > 0) return;
   list.push_back(sample<O>("an axis of one element", {{1}, false, c}, {normal({4, 1, 3}, 7)}));
   list.push_back(sample<O>("a scalar", {{}, false, c}, {normal({}, 8)}));
@@ -45,6 +48,7 @@ inline std::vector<Sample> cumsum() {
       sample<O>("along the last axis", {-1}, {normal({2, 9}, 2)}),
       sample<O>("long lines", {0}, {normal({3, 37}, 5)}),
       sample<O>("one element", {0}, {normal({1}, 3)}),
+      sample<O>("extreme values", {0}, {values({4}, {0, 1e15, -30, 1e-15})}).not_smooth(),
       sample<O>("an empty axis", {0}, {normal({0, 3}, 4)}),
   };
 }

@@ -20,6 +20,10 @@ inline std::vector<Sample> rope() {
       sample<O>("positions of their own, one twice", {inter, 0},
                 {normal({2, 2, 2, 4}, 7), table({5, 4}, 8), indices({2, 2}, {4, 0, 4, 2})}),
       sample<O>("no tokens", {half, 0}, {normal({2, 0, 2, 4}, 9), table({3, 4}, 10), absent()}),
+      sample<O>("extreme values", {half, 0},
+                {values({1, 1, 2, 4}, {0, 1e15, -1e15, 1e-15, -20, 30, 1, -1}), table({1, 4}, 15),
+                 absent()})
+          .not_smooth(),
       sample<O>("no heads", {half, 0}, {normal({2, 3, 0, 4}, 11), table({3, 4}, 12), absent()}),
       sample<O>("wide head", {half, 0}, {normal({1, 2, 1, 70}, 13), table({2, 66}, 14), absent()}),
   };

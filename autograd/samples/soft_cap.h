@@ -12,6 +12,7 @@ inline std::vector<Sample> soft_cap() {
       sample<O>("one element", {30}, {normal({1}, 3)}),
       sample<O>("a scalar", {30}, {normal({}, 4)}),
       sample<O>("no elements", {30}, {normal({2, 0}, 5)}),
+      sample<O>("wide rows", {5}, {normal({3, 37}, 6, 4)}),
       sample<O>("saturated", {50}, {values({6}, {0, 10, 50, 100, 1e4, -1e4})}).not_smooth(),
   };
 }

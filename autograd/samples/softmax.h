@@ -25,6 +25,8 @@ inline std::vector<Sample> softmax() {
   list.push_back(sample<O>("a mask, one row all masked", {0.5}, {normal({3, 4}, 6), mask}));
   list.push_back(sample<O>("a mask that repeats", {},
                            {normal({2, 2, 3}, 7), flags({2, 1, 3}, {1, 0, 1, 0, 1, 1})}));
+  list.push_back(
+      sample<O>("a mask of rows", {}, {normal({2, 2, 3}, 10), flags({2, 1, 1}, {1, 0})}));
   std::vector<double> some(2 * 37);
   for (size_t i = 0; i < some.size(); ++i) some[i] = i % 3 != 1;
   list.push_back(sample<O>("a mask of long rows", {}, {normal({2, 37}, 9), flags({2, 37}, some)}));
@@ -35,6 +37,12 @@ inline std::vector<Sample> log_softmax() {
   using O = ops::LogSoftmax;
   std::vector<Sample> list;
   add_softmax<O>(list);
+  // What the mask forbids is -infinity, which has no differences.
+  list.push_back(sample<O>("a mask, one row all masked", {0.5},
+                           {normal({3, 4}, 6), flags({3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0})})
+                     .not_smooth());
+  list.push_back(sample<O>("a mask of rows", {}, {normal({2, 2, 3}, 7), flags({2, 1, 1}, {1, 0})})
+                     .not_smooth());
   return list;
 }
 

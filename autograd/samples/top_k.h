@@ -10,6 +10,9 @@ inline std::vector<Sample> top_k() {
       sample<O>("3 of 7", {3}, {normal({4, 7}, 1)}),
       sample<O>("all of 5", {5}, {normal({2, 2, 5}, 2)}),
       sample<O>("none", {0}, {normal({2, 3}, 3)}),
+      sample<O>("1 of 1", {1}, {normal({3, 1}, 5)}),
+      sample<O>("5 of wide rows", {5}, {normal({2, 37}, 6)}),
+      sample<O>("extreme values", {3}, {values({5}, {0, 1e30, -1e30, 1e-30, -20})}).not_smooth(),
       sample<O>("no rows", {2}, {normal({0, 3}, 4)}),
   };
 }

@@ -14,6 +14,10 @@ inline std::vector<Sample> where() {
       sample<O>("a row and a scalar", {},
                 {flags({4}, {0, 1, 1, 0}), normal({3, 4}, 5), normal({}, 6)}),
       sample<O>("no elements", {}, {flags({1}, {1}), normal({0, 3}, 7), normal({3}, 8)}),
+      sample<O>("wide rows", {}, {flags({2, 1}, {1, 0}), normal({2, 37}, 9), normal({37}, 10)}),
+      sample<O>(
+          "extreme values", {},
+          {flags({3}, {1, 0, 1}), values({3}, {0, 1e30, -1e30}), values({3}, {20, -20, 1e-30})}),
   };
 }
 

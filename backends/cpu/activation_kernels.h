@@ -35,39 +35,71 @@ struct SquaredReluUnit {
     return {r * r, r + r};
   }
 };
+// To the left of 0 the shares below are held 2^24 times too large, so that x share(x) is still a
+// normal number where the share is none.
+constexpr float kUp = 24, kDown = 0x1p-24f;
+
 struct GeluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) {
-    return max(broadcast(-40.0f), x) * normal_cdf(x);
+    const F32 tail = normal_tail(abs(x), broadcast(kUp));
+    return select(x < 0.0f, max(broadcast(-40.0f), x) * tail * kDown, x * (1.0f - tail * kDown));
   }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 cdf = normal_cdf(x), near = clamped(x, -40.0f, 40.0f);
-    const F32 density = exp(near * near * -0.5f) * 0.3989422804f;
-    return {max(broadcast(-40.0f), x) * cdf, fma(near, density, cdf)};
+    const F32 near = clamped(x, -40.0f, 40.0f), s = near * near, low = fma(near, near, -s);
+    const F32 tail = normal_tail(abs(x), broadcast(kUp)), right = 1.0f - tail * kDown;
+    const F32 density = exp_parts(-0.5f * s, -0.5f * low, broadcast(kUp)) * 0.3989422804f;
+    const auto left = x < 0.0f;
+    return {select(left, near * tail * kDown, x * right),
+            select(left, fma(near, density, tail) * kDown, fma(near * kDown, density, right))};
   }
 };
-struct GeluTanhUnit {  // 0.5 (1 + tanh u) is sigmoid(2 u)
-  static constexpr float kTwo = 1.5957691216f, kCube = 0.044715f;
-  [[gnu::always_inline]] static F32 argument(F32 near) {
-    return near * fma(near * near, broadcast(kTwo * kCube), broadcast(kTwo));
+/// sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): 0.5 (1 + tanh u). The argument of the exponent
+/// is carried to more than one float holds: at 80 half a unit of its last place is 32 of exp's.
+struct GeluTanhUnit {
+  static constexpr float kTwo = 0x1.988454p+0f, kTwoLow = -0x1.857936p-25f;
+  static constexpr float kCube = 0x1.2444f2p-4f, kCubeLow = 0x1.49b16ap-29f;
+  struct Shares {
+    F32 big, small;  // of |x|; the small one 2^24 times too large
+  };
+  [[gnu::always_inline]] static Shares shares(F32 x) {
+    const F32 a = min(broadcast(12.0f), abs(x)), s = a * a, s_low = fma(a, a, -s);
+    const F32 p = fma(s, broadcast(kCube), broadcast(kTwo));
+    const F32 cubed = p - kTwo;
+    F32 p_low = fma(s, broadcast(kCube), -cubed) + (kTwo - (p - cubed)) + kTwoLow;
+    p_low = fma(s, broadcast(kCubeLow), fma(s_low, broadcast(kCube), p_low));
+    const F32 z = a * p, z_low = fma(a, p_low, fma(a, p, -z));
+    const F32 e = exp_parts(-z, -z_low, broadcast(kUp));
+    const Reciprocal t = reciprocal_of_one_more(e * kDown, F32{});
+    const F32 big = t.value + t.low;
+    return {big, e * big};
   }
   [[gnu::always_inline]] static F32 value(F32 x) {
-    return max(broadcast(-12.0f), x) * sigmoid(argument(clamped(x, -12.0f, 12.0f)));
+    const Shares of = shares(x);
+    return select(x < 0.0f, max(broadcast(-12.0f), x) * of.small * kDown, x * of.big);
   }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 near = clamped(x, -12.0f, 12.0f), s = sigmoid(argument(near));
-    const F32 slope_of_argument = fma(near * near, broadcast(3 * kTwo * kCube), broadcast(kTwo));
-    return {max(broadcast(-12.0f), x) * s, fma(near * s * (1.0f - s), slope_of_argument, s)};
+    const Shares of = shares(x);
+    const F32 near = clamped(x, -12.0f, 12.0f);
+    const F32 change = near * of.big * fma(near * near, broadcast(3 * kCube), broadcast(kTwo));
+    const auto left = x < 0.0f;
+    return {select(left, near * of.small * kDown, x * of.big),
+            select(left, fma(of.small, change, of.small) * kDown,
+                   fma(of.small * kDown, change, of.big))};
   }
 };
 struct SiluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return silu(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 s = sigmoid(x), near = max(broadcast(-150.0f), x),
-              upper = min(broadcast(150.0f), near);
+    // s and 1 - s, neither taken from 1.
+    const F32 e = exp(-abs(x)), big = 1.0f / (1.0f + e), small = e * big;
+    const auto negative = x < 0.0f;
+    const F32 s = select(negative, small, big), rest = select(negative, big, small);
+    const F32 near = clamped(x, -150.0f, 150.0f);
     // Far to the left e^x is too small to hold, x e^x and its slope (1 + x) e^x are not.
     const F32 low = silu(x), far = low * (1.0f + 1.0f / min(broadcast(-1.0f), x));
     const auto left = x < -80.0f;
-    return {select(left, low, near * s), select(left, far, fma(upper * s, 1.0f - s, s))};
+    return {select(left, low, max(broadcast(-150.0f), x) * s),
+            select(left, far, fma(near * s, rest, s))};
   }
 };
 struct SigmoidUnit {

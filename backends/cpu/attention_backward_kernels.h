@@ -152,7 +152,8 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
     const I32 used = iota() + j * kLanes < static_cast<int32_t>(queries);
     for (int64_t i = seen.first * kPanel + j * kLanes; i < seen.last * kPanel; i += kPanel) {
       const F32 score = load(p + i);
-      const F32 prob = select(used, exp(score - l), F32{});
+      // Computed again, a large score may differ from forward's by more than exp stands.
+      const F32 prob = select(used, exp(min(F32{}, score - l)), F32{});
       const F32 kept = factors == nullptr ? prob : prob * load(factors + i);
       store(p + i, kept);
       if (!scores) continue;

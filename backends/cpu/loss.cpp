@@ -41,7 +41,8 @@ void row_gradient(const ops::LossRow& rule, const float* x, int64_t n, int64_t t
   const float cap = static_cast<float>(rule.cap), e = static_cast<float>(rule.smoothing);
   const float bend = cap > 0 ? std::tanh(x[target] / cap) : 0;
   const float all = rule.z_loss > 0 ? g * (1 + static_cast<float>(2 * rule.z_loss) * log_z) : g;
-  isa().loss_gradient({n, x, dx, log_z, all, g * e / static_cast<float>(n), cap, add});
+  const float rest = e > 0 ? g * e / static_cast<float>(n) : 0;  // not inf * 0
+  isa().loss_gradient({n, x, dx, log_z, all, rest, cap, add});
   dx[target] -= g * (1 - e) * (1 - bend * bend);
 }
 

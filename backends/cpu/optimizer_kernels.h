@@ -10,7 +10,7 @@ inline void adamw(int64_t n, const float* dw, float* w, float* m, float* v, cons
   each_vector(n, [&](int64_t i, auto lanes) {
     const F32 g = load_some(dw + i, lanes) * s.gradient_scale, m0 = load_some(m + i, lanes);
     const F32 first = fma(g - m0, broadcast(s.rate1), m0);
-    const F32 second = fma(g * g, broadcast(s.rate2), load_some(v + i, lanes) * s.beta2);
+    const F32 second = fma(g * s.rate2, g, load_some(v + i, lanes) * s.beta2);
     const F32 size = sqrt(second) / s.root_correction + s.eps;
     store_some(m + i, first, lanes);
     store_some(v + i, second, lanes);

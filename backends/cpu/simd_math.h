@@ -2,10 +2,8 @@
 // Elementary functions on vectors. The same instructions run in every lane whatever the value, so
 // n copies of a number give n equal results; tails go through load_first / store_first and hence
 // through this code too. Polynomials are minimax fits (Lawson's iteration) made for this file.
-// Largest errors in units of the last place, over all of f32 up to the smallest normal number,
-// measured by tests/simd_test.cpp against double precision (TALLY_SHOW_ULP=1 prints them):
-//   exp 0.95, log 0.78, tanh 1.19, erf 0.99, normal_cdf 4.4 (65 without fma, at -12), sigmoid 2.0,
-//   silu 2.2
+// Largest errors in units of the last place over all of f32: docs/proofs.md, measured by
+// tests/ulp_test.cpp.
 #include "backends/cpu/simd.h"
 
 namespace tally::cpu {
@@ -78,14 +76,27 @@ template <int N>
   return copy_sign(select(a < 0.625f, small, large), x);
 }
 
-/// erfc(a) = t exp(P(1 - t) - a^2), t = 1 / (1 + a / 2), for a >= 0, where square + low = a^2 to
-/// more than one float holds (the form is Numerical Recipes' erfcc, turned round so that P(0) = 0).
-[[gnu::always_inline]] inline F32 erfc_parts(F32 a, F32 square, F32 low) {
+struct Reciprocal {
+  F32 value, low;  // what the value could not hold
+};
+/// 1 / (1 + x + low) for x >= 0.
+[[gnu::always_inline]] inline Reciprocal reciprocal_of_one_more(F32 x, F32 low) {
+  const F32 one = broadcast(1.0f), d = x + one, large = max(x, one), small = min(x, one);
+  const F32 d_low = small - (d - large) + low, t = one / d;
+  return {t, t * (fma(-d, t, one) - d_low * t)};
+}
+
+/// 2^shift erfc(a), erfc(a) = t exp(P(1 - t) - a^2), t = 1 / (1 + a / 2), for a >= 0; a + a_low and
+/// its square + low hold more than one float does. (The form is Numerical Recipes' erfcc, turned
+/// round so that P(0) = 0.)
+[[gnu::always_inline]] inline F32 erfc_parts(F32 a, F32 a_low, F32 square, F32 low, F32 shift) {
   constexpr float kP[] = {-0x1.41bb04p+0f, -0x1.3670cap-2f, 0x1.484abep-3f,  0x1.9cd09ep-3f,
                           0x1.9be8p-6f,    -0x1.ba8a7cp-7f, -0x1.6f6094p-5f, -0x1.17ba5ep-2f,
                           0x1.702536p-2f,  -0x1.ee1a46p-4f};
-  const F32 half = 0.5f * a, t = 1.0f / (half + 1.0f), u = half * t;
-  return t * exp_parts(-square, fma(polynomial(kP, u), u, -low), F32{});
+  const F32 half = 0.5f * a;
+  const Reciprocal t = reciprocal_of_one_more(half, 0.5f * a_low);
+  const F32 u = half * t.value, e = exp_parts(-square, fma(polynomial(kP, u), u, -low), shift);
+  return fma(e, t.value, e * t.low);
 }
 
 [[gnu::always_inline]] inline F32 erf(F32 x) {
@@ -93,15 +104,23 @@ template <int N>
                           0x1.54c7f4p-8f, -0x1.aa3f28p-11f, 0x1.5cd49ep-14f};
   const F32 a = min(broadcast(12.0f), abs(x)), s = a * a;
   const F32 small = fma(polynomial(kP, s), a, a);
-  const F32 large = 1.0f - erfc_parts(a, s, fma(a, a, -s));
+  const F32 large = 1.0f - erfc_parts(a, F32{}, s, fma(a, a, -s), F32{});
   return copy_sign(select(a < 0.93f, small, large), x);
 }
 
+/// 2^shift times the share of the standard normal distribution beyond a >= 0.
+[[gnu::always_inline]] inline F32 normal_tail(F32 a, F32 shift) {
+  const F32 near = min(broadcast(16.0f), a), s = near * near;
+  const F32 half = 0.5f * s, low = 0.5f * fma(near, near, -s);
+  constexpr float kRootHalf = 0x1.6a09e6p-1f, kRootHalfLow = 0x1.9fcef4p-27f;
+  const F32 root = near * kRootHalf;
+  const F32 root_low = fma(near, broadcast(kRootHalfLow), fma(near, broadcast(kRootHalf), -root));
+  return 0.5f * erfc_parts(root, root_low, half, low, shift);
+}
 /// The standard normal distribution function, (1 + erf(x / sqrt 2)) / 2, accurate in its left tail
 /// too: GELU(x) = x normal_cdf(x).
 [[gnu::always_inline]] inline F32 normal_cdf(F32 x) {
-  const F32 a = min(broadcast(16.0f), abs(x)), s = a * a;
-  const F32 tail = 0.5f * erfc_parts(a * 0x1.6a09e6p-1f, 0.5f * s, 0.5f * fma(a, a, -s));
+  const F32 tail = normal_tail(abs(x), F32{});
   return select(x < 0.0f, tail, 1.0f - tail);
 }
 

@@ -1,0 +1,54 @@
+// Proves the ops of one file, compiled with a mutant of it: exit status 1 when a proof fails.
+// `mutant_op.h` is what mutants.py says of the file: MutantCalls and mutant_samples().
+#include <cstdio>
+
+#include "autograd/proof/proof.h"
+#include "backends/register_all.h"
+#include "mutant_op.h"
+
+using namespace tally;
+
+namespace {
+
+bool report(const char* proof, const ProofResult& r) {
+  if (r.ok()) return true;
+  std::printf("%s of %s '%s': %s\n", proof, r.op.c_str(), r.sample.c_str(), r.note.c_str());
+  return false;
+}
+
+// The values of a fused op are those of its composition.
+bool equals_composition(const Sample& s) {
+  if (!s.composition) return true;
+  const auto inputs = make_inputs(s, DType::f64, kReference);
+  const auto fused = to_doubles(s.apply(inputs)[0]), plain = to_doubles(s.composition(inputs)[0]);
+  for (size_t i = 0; i < fused.size(); ++i) {
+    if (std::fabs(fused[i] - plain[i]) <= 1e-12 * std::fabs(plain[i])) continue;
+    std::printf("composition of %s '%s'\n", s.op.c_str(), s.name.c_str());
+    return false;
+  }
+  return true;
+}
+
+bool holds(const Sample& s) {
+  return report("adjoint", prove_adjoint(s)) && report("differences", prove_by_differences(s)) &&
+         report("cost", prove_cost(s)) && report("tape", prove_tape(s, kReference, DType::f32)) &&
+         equals_composition(s);
+}
+
+}  // namespace
+
+int main() {
+  register_all();
+  register_reference(MutantCalls{});
+  register_proof_kernels();
+  register_proof_kernels(MutantCalls{});
+  try {
+    for (const Sample& s : mutant_samples()) {
+      if (!holds(s)) return 1;
+    }
+  } catch (const Error& e) {
+    std::puts(e.what());
+    return 1;
+  }
+  return 0;
+}
