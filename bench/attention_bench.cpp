@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
       for (int round = 0; round < rounds; ++round) {
         Op::Saved saved;
         auto start = Clock::now();
-        Op::forward(q, k, v, {}, {}, c.options, &saved);
+        Op::forward(q, k, v, {}, {}, {}, {}, c.options, &saved);
         forward = std::min(forward, milliseconds(start));
         start = Clock::now();
         Op::backward(dy, std::move(saved));

@@ -43,7 +43,10 @@ double rms(std::span<const float> x) {
 
 TEST_CASE("probes: the weights of a training have the same bits with all of them on", "[probes]") {
   for (int64_t accumulation : {1, 3}) {
-    Made plain(small(accumulation)), watched(small(accumulation));
+    RunConfig config = small(accumulation);
+    config.model.experts = 3, config.model.experts_per_token = 2;  // router_load has what to show
+    config.resolve_and_check("small");
+    Made plain(config), watched(config);
     for (int i = 0; i < 5; ++i) {
       const StepResult a = plain.trainer->step();
       const Probed b = probed_step(*watched.trainer, all_probes());

@@ -60,7 +60,8 @@ const char* name_of(int kind) {
 /// Where the cpu multiplies what a mask hides by 0, with the rest of a tile: an infinity or a NaN
 /// there is a NaN in what it does not concern.
 bool in_one_product(const std::string& op) {
-  static const std::set<std::string> ops{"attention", "attention_layer", "linear_cross_entropy"};
+  static const std::set<std::string> ops{"attention", "attention_layer", "cross_attention_layer",
+                                         "linear_cross_entropy"};
   return ops.count(op) > 0;
 }
 

@@ -21,6 +21,10 @@ inline std::vector<Sample> residual_add() {
       sample<O>("one axis", {3}, {normal({4}, 17), normal({4}, 18), normal({4}, 19)}),
       sample<O>("wide rows", {1}, {normal({3, 131}, 20), normal({3, 131}, 21), normal({131}, 22)}),
       sample<O>("many rows", {1}, {normal({37, 2}, 23), normal({37, 2}, 24), normal({}, 25)}),
+      sample<O>("extreme values", {1},
+                {values({5}, {0, 1e30, -1e30, 1e-30, -20}),
+                 values({5}, {1e30, 0, -1e30, 1e-30, 20}), absent()})
+          .not_smooth(),
       sample<O>("no rows", {2}, {normal({0, 3}, 26), normal({0, 3}, 27), normal({3}, 28)}),
       sample<O>("no width", {2}, {normal({3, 0}, 29), normal({3, 0}, 30), normal({}, 31)}),
   };
