@@ -92,7 +92,7 @@ TEST_CASE("L92: decoding has an intensity of O((n/d + 1/b)^-1)", "[claim]") {
       CHECK(counted / formula < 2.2 * (2 + static_cast<double>(n) / d));
     }
   }
-  CHECK(decoding(1, 4096) / 4 < 1);    // operations a byte of f32
+  CHECK(decoding(1, 4096) / 4 < 1);  // operations a byte of f32
 }
 
 TEST_CASE("L93: the batch helps weights, not the cache", "[claim]") {

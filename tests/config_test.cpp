@@ -179,8 +179,7 @@ TEST_CASE("config: unknown and ill-typed fields are refused by name", "[config][
   CHECK_THAT(read(R"({"model":{"name":1}})"), Contains("must be a text"));
   CHECK_THAT(read(R"({"model":{"norm":"rmsnorm"}})"), Contains("did you mean \"rms_norm\"?"));
   CHECK_THAT(read(R"({"model":{"norm":3}})"), Contains("choose one of layer_norm, rms_norm"));
-  CHECK_THAT(read(R"({"model":{"placement":"sandwich"}})"),
-             Contains("\"sandwich\" is not known"));
+  CHECK_THAT(read(R"({"model":{"placement":"sandwich"}})"), Contains("\"sandwich\" is not known"));
   CHECK_THAT(read(R"({"modle":{}})"), Contains("did you mean \"model\"?"));
   CHECK_THAT(read(R"({"train":{}})"), Contains("\"model\" is missing"));
   CHECK_THAT(read(R"({"model":[]})"), Contains("must be an object"));

@@ -1,7 +1,7 @@
 #pragma once
 // A model recorded with another framework: weights, inputs, and what comes out.
-#include <catch2/catch.hpp>
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "autograd/functional.h"

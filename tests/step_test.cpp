@@ -119,7 +119,8 @@ TEST_CASE("step: a filter that fits nothing says what there is", "[step][error]"
 TEST_CASE("step: the page stands alone and has every call to unfold", "[step][report]") {
   const Walk walk = walk_of(test::preset_model("gpt-smoke"));
   const std::string html = step_page("Step <1>", "tokens", walk, walk.calls);
-  CHECK_THAT(html, Contains("Step &lt;1&gt;") && Contains("softmax(s, sink) v") && Contains("optimizer"));
+  CHECK_THAT(html,
+             Contains("Step &lt;1&gt;") && Contains("softmax(s, sink) v") && Contains("optimizer"));
   CHECK(html.find("http") == html.find("http://www.w3.org"));  // the name space of SVG, no link
   size_t calls = 0;
   for (size_t at = 0; (at = html.find("<details class=\"call\">", at)) != std::string::npos; ++at)
