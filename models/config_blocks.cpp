@@ -100,6 +100,20 @@ void check_experts(const ModelConfig& c, const std::string& where) {
   }
 }
 
+nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& norm) {
+  nn::AttentionOptions a;
+  a.d_model = c.d_model, a.heads = c.heads, a.kv_heads = c.kv_heads, a.head_dim = c.head_dim;
+  a.qkv_bias = c.qkv_bias, a.out_bias = c.attention_output_bias;
+  a.fused = c.fused_qkv;
+  a.dropout = c.attention_dropout;
+  a.rope_pairs = c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
+                                                   : ops::RotaryPairs::interleaved;
+  a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
+  a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
+  a.sink = c.attention_sink, a.gate = c.attention_gate;
+  return a;
+}
+
 }  // namespace
 
 std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
@@ -124,24 +138,6 @@ void check_blocks(const ModelConfig& c, const std::string& where) {
   check_norms(c, where);
   check_residual(c, where);
 }
-
-namespace {
-
-nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& norm) {
-  nn::AttentionOptions a;
-  a.d_model = c.d_model, a.heads = c.heads, a.kv_heads = c.kv_heads, a.head_dim = c.head_dim;
-  a.qkv_bias = c.qkv_bias, a.out_bias = c.attention_output_bias;
-  a.fused = c.fused_qkv;
-  a.dropout = c.attention_dropout;
-  a.rope_pairs = c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
-                                                   : ops::RotaryPairs::interleaved;
-  a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
-  a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
-  a.sink = c.attention_sink, a.gate = c.attention_gate;
-  return a;
-}
-
-}  // namespace
 
 nn::Block::Options block_options(const ModelConfig& c) {
   nn::Block::Options o;

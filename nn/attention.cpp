@@ -1,14 +1,16 @@
 #include "nn/attention.h"
 
 namespace tally::nn {
-namespace {
 
 Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim) {
   return x.narrow(-1, first * head_dim, heads * head_dim)
       .reshape({x.size(0), x.size(1), heads, head_dim});
 }
 
-}  // namespace
+ops::AttentionDropout attention_dropout(double p, Generator* dropout) {
+  if (!dropout || p == 0) return {};
+  return {p, dropout->seed(), dropout->take_stream()};
+}
 
 AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q, const Tensor& b_q,
                                               const Tensor& w_k, const Tensor& b_k,
@@ -138,24 +140,23 @@ std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
 }
 
 Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
-  const auto make = [&](Matrix& m, int64_t rows, int64_t in, bool bias) {
-    m.weight = empty({rows, in}, dtype, device);
-    if (bias) m.bias = empty({rows}, dtype, device);
+  const auto make = [&](int64_t rows, int64_t in, bool bias) {
+    return Matrix(rows, in, bias, dtype, device);
   };
   const int64_t q_rows = o.heads * o.head_dim, kv_rows = o.kv_heads * o.head_dim;
-  make(q, o.fused ? q_rows + 2 * kv_rows : q_rows, o.d_model, o.qkv_bias);
+  q = make(o.fused ? q_rows + 2 * kv_rows : q_rows, o.d_model, o.qkv_bias);
   if (!o.fused) {
-    make(k, kv_rows, o.d_model, o.qkv_bias);
-    make(v, kv_rows, o.d_model, o.qkv_bias);
+    k = make(kv_rows, o.d_model, o.qkv_bias);
+    v = make(kv_rows, o.d_model, o.qkv_bias);
   }
-  make(out, o.d_model, q_rows, o.out_bias);
+  out = make(o.d_model, q_rows, o.out_bias);
   qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
   if (o.sink) sink = empty({o.heads}, dtype, device);
-  if (o.gate) make(gate, q_rows, o.d_model, false);
+  if (o.gate) gate = make(q_rows, o.d_model, false);
   if (!o.xl_relative) return;
   content_bias = empty({q_rows}, dtype, device);
   position_bias = empty({q_rows}, dtype, device);
-  make(relative, q_rows, o.d_model, false);
+  relative = make(q_rows, o.d_model, false);
 }
 
 AttentionLayer::Attrs Attention::attrs() const {
@@ -174,9 +175,7 @@ Tensor Attention::forward(const Tensor& x, const Positions& positions, Generator
   const ModuleScope scope("attention");
   AttentionLayer::Attrs a = attrs();
   a.rope.offset = positions.offset;
-  if (dropout && options_.dropout > 0) {
-    a.attention.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
-  }
+  a.attention.dropout = attention_dropout(options_.dropout, dropout);
   if (positions.distances.defined()) return forward_relative(x, positions, a.attention, nullptr);
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
                                out.weight, out.bias, positions.table, positions.bias,

@@ -4,10 +4,16 @@
 #include "core/ops/linear.h"
 #include "core/ops/rope.h"
 #include "nn/kv_cache.h"
+#include "nn/matrix.h"
 #include "nn/module.h"
 #include "nn/qk_norm.h"
 
 namespace tally::nn {
+
+/// Heads first, first + 1, ... of a product's output x (B,T,rows): a view (B,T,heads,K).
+Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim);
+/// Dropout of attention in training, for which it takes a stream; none where `dropout` is null.
+ops::AttentionDropout attention_dropout(double p, Generator* dropout);
 
 // Causal self-attention with grouped key/value heads, as an op made of ops.
 //
@@ -109,9 +115,6 @@ class Attention : public Module {
   /// Tokens that a cache has to keep for this layer; 0: all.
   int64_t window() const;
 
-  struct Matrix {
-    Tensor weight, bias;
-  };
   Matrix q, k, v, out;  // k and v are absent when fused
   QKNorm::Weights qk_norm;
   Tensor sink;  // (H), or undefined

@@ -54,9 +54,7 @@ Block::Block(const Options& o, DType dtype, Device device)
             o.attention.qk_norm.width == QKNorm::Width::none && o.attention.qkv_bias == o.mlp.bias,
         "block: fused parallel branches share a norm and biases of the first product, and have no "
         "norm, gain, sink, gate or dropout of their own");
-  const int64_t rows = parallel_attrs().rows();
-  input.weight = empty({rows, o.attention.d_model}, dtype, device);
-  if (o.mlp.bias) input.bias = empty({rows}, dtype, device);
+  input = Matrix(parallel_attrs().rows(), o.attention.d_model, o.mlp.bias, dtype, device);
   attention.q = attention.k = attention.v = {};
   mlp.gate = mlp.up = {};
 }
@@ -73,9 +71,7 @@ Tensor Block::fused(const Tensor& x, const Positions& positions, Generator* drop
   Tensor y;
   {
     const ModuleScope scope("parallel");
-    const double p = options_.attention.dropout;
-    if (dropout && p > 0)
-      a.attention.attention.dropout = {p, dropout->seed(), dropout->take_stream()};
+    a.attention.attention.dropout = attention_dropout(options_.attention.dropout, dropout);
     if (cache)
       y = fused_cached(seen, positions, a, *cache);
     else

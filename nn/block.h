@@ -66,7 +66,7 @@ class Block : public Module {
   // and behind it.
   Norm attention_norm;
   // Fused parallel branches: rows [q | k | v | gate | up], in place of those matrices.
-  FeedForward::Matrix input;
+  Matrix input;
   Attention attention;
   Norm attention_output_norm;
   Tensor attention_gain;  // () or (D), absent without

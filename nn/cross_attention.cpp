@@ -5,12 +5,6 @@ namespace {
 
 using CrossLayer = CrossAttentionLayer;
 
-// Heads first .. first + count - 1 of a product's output.
-Tensor heads_at(const Tensor& x, int64_t first, int64_t count, int64_t head_dim) {
-  return x.narrow(-1, first * head_dim, count * head_dim)
-      .reshape({x.size(0), x.size(1), count, head_dim});
-}
-
 void check_sequence(const char* what, const char* axes, const Tensor& t) {
   check_defined(CrossLayer::name, what, t);
   check(t.ndim() == 3, "cross_attention_layer: ", what, " must be ", axes, "; got ", t.shape(),
@@ -42,10 +36,10 @@ CrossLayer::Memory CrossLayer::project(const Tensor& memory, const Tensor& w_k, 
   const int64_t g = a.kv_heads, d = a.head_dim;
   check_rows(fused ? "the weight of k and v" : "the weight of k", w_k, (fused ? 2 : 1) * g * d);
   const Tensor y = ops::Linear::forward(memory, w_k, b_k, {}, s ? &s->k : nullptr);
-  if (fused) return {heads_at(y, 0, g, d), heads_at(y, g, g, d)};
+  if (fused) return {heads_of(y, 0, g, d), heads_of(y, g, g, d)};
   check_rows("the weight of v", w_v, g * d);
   const Tensor v = ops::Linear::forward(memory, w_v, b_v, {}, s ? &s->v : nullptr);
-  return {heads_at(y, 0, g, d), heads_at(v, 0, g, d)};
+  return {heads_of(y, 0, g, d), heads_of(v, 0, g, d)};
 }
 
 Tensor CrossLayer::attend(const Tensor& x, const Memory& memory, const Tensor& w_q,
@@ -56,7 +50,7 @@ Tensor CrossLayer::attend(const Tensor& x, const Memory& memory, const Tensor& w
   check(x.size(0) == memory.k.size(0), "cross_attention_layer: x and memory must have one batch; ",
         "got B = ", x.size(0), " and ", memory.k.size(0), in_module());
   const Tensor q = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
-  const Tensor o = ops::Attention::forward(heads_at(q, 0, a.heads, a.head_dim), memory.k, memory.v,
+  const Tensor o = ops::Attention::forward(heads_of(q, 0, a.heads, a.head_dim), memory.k, memory.v,
                                            of_keys(mask, memory.k), bias, {}, {}, a.attention,
                                            s ? &s->attention : nullptr);
   return ops::Linear::forward(o.reshape(q.shape()), w_out, b_out, {}, s ? &s->out : nullptr);
@@ -87,8 +81,8 @@ std::array<Tensor, 12> CrossLayer::backward(const Tensor& dy, Saved&& s, const I
                dv = s.fused ? dk : fresh(s.keys, g);
   const GradTensor dbias = into.at(11, s.attention.bias);
   ops::Attention::backward_to(d_o.reshape({b, t, h, d}), std::move(s.attention),
-                              {heads_at(dq, 0, h, d), false}, {heads_at(dk, 0, g, d), false},
-                              {heads_at(dv, s.fused ? g : 0, g, d), false}, dbias);
+                              {heads_of(dq, 0, h, d), false}, {heads_of(dk, 0, g, d), false},
+                              {heads_of(dv, s.fused ? g : 0, g, d), false}, dbias);
   d_o = Tensor();
   auto [dx, dw_q, db_q] = ops::Linear::backward(dq, std::move(s.q), into.pick(0, 2, 3));
   auto [dm, dw_k, db_k] = ops::Linear::backward(dk, std::move(s.k), into.pick(1, 4, 5));
@@ -104,16 +98,15 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& o, DType dtype, Devi
   check(o.d_model >= 1 && o.heads >= 1 && o.kv_heads >= 1 && o.head_dim >= 1,
         "cross_attention: d_model, heads, kv_heads and head_dim must be 1 or more; got ", o.d_model,
         ", ", o.heads, ", ", o.kv_heads, " and ", o.head_dim);
-  const auto make = [&](Matrix& m, int64_t rows, int64_t in, bool bias) {
-    m.weight = empty({rows, in}, dtype, device);
-    if (bias) m.bias = empty({rows}, dtype, device);
+  const auto make = [&](int64_t rows, int64_t in, bool bias) {
+    return Matrix(rows, in, bias, dtype, device);
   };
   const int64_t q_rows = o.heads * o.head_dim, kv_rows = o.kv_heads * o.head_dim;
   const int64_t memory = o.d_memory ? o.d_memory : o.d_model;
-  make(q, q_rows, o.d_model, o.qkv_bias);
-  make(k, o.fused ? 2 * kv_rows : kv_rows, memory, o.qkv_bias);
-  if (!o.fused) make(v, kv_rows, memory, o.qkv_bias);
-  make(out, o.d_model, q_rows, o.out_bias);
+  q = make(q_rows, o.d_model, o.qkv_bias);
+  k = make(o.fused ? 2 * kv_rows : kv_rows, memory, o.qkv_bias);
+  if (!o.fused) v = make(kv_rows, memory, o.qkv_bias);
+  out = make(o.d_model, q_rows, o.out_bias);
 }
 
 CrossLayer::Attrs CrossAttention::attrs() const {
@@ -127,8 +120,7 @@ CrossLayer::Attrs CrossAttention::attrs() const {
 Tensor CrossAttention::forward(const Tensor& x, const Tensor& memory, const Tensor& mask,
                                const Tensor& bias, Generator* dropout) const {
   CrossLayer::Attrs a = attrs();
-  if (dropout && options_.dropout > 0)
-    a.attention.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
+  a.attention.dropout = attention_dropout(options_.dropout, dropout);
   return apply<CrossLayer>(a, x, memory, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
                            out.weight, out.bias, mask, bias);
 }

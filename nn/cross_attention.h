@@ -1,8 +1,5 @@
 #pragma once
-#include "core/ops/attention/attention.h"
-#include "core/ops/linear.h"
-#include "nn/kv_cache.h"
-#include "nn/module.h"
+#include "nn/attention.h"
 
 namespace tally::nn {
 
@@ -83,9 +80,6 @@ class CrossAttention : public Module {
   Tensor forward_cached(const Tensor& x, const Tensor& bias, KVCache::Layer& cache) const;
   void visit(Visitor& v) override;
 
-  struct Matrix {
-    Tensor weight, bias;
-  };
   Matrix q, k, v, out;  // v is absent when fused
 
  private:

@@ -18,10 +18,10 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   if (!o.attention.empty()) block.attention.scores = o.attention[i % o.attention.size()];
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
-  // Deeper layers are left out more often: Huang et al. 2016, arXiv:1603.09382, eq. 4.
   if (layer < o.first_experts || (layer - o.first_experts) % o.experts_every != 0)
     block.experts.reset();
   block.balance = block.experts && o.load_balance_loss > 0;
+  // Deeper layers are left out more often: Huang et al. 2016, arXiv:1603.09382, eq. 4.
   block.residual.drop *= static_cast<double>(layer + 1) / static_cast<double>(o.layers);
   return block;
 }

@@ -14,14 +14,13 @@ int64_t ffn_width(int64_t d_model, double ratio, bool gated, int64_t multiple_of
 }
 
 FeedForward::FeedForward(const FeedForwardOptions& o, DType dtype, Device device) : options_(o) {
-  const auto make = [&](Matrix& m, int64_t out, int64_t in) {
-    m.weight = empty({out, in}, dtype, device);
-    if (o.bias) m.bias = empty({out}, dtype, device);
+  const auto make = [&](int64_t rows, int64_t in) {
+    return Matrix(rows, in, o.bias, dtype, device);
   };
   const bool fused = o.gated && o.fused;
-  if (o.gated && !fused) make(gate, o.d_ff, o.d_model);
-  make(up, fused ? 2 * o.d_ff : o.d_ff, o.d_model);
-  make(down, o.d_model, o.d_ff);
+  if (o.gated && !fused) gate = make(o.d_ff, o.d_model);
+  up = make(fused ? 2 * o.d_ff : o.d_ff, o.d_model);
+  down = make(o.d_model, o.d_ff);
 }
 
 void FeedForward::visit(Visitor& v) {

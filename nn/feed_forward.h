@@ -2,6 +2,7 @@
 #include "core/ops/activation.h"
 #include "core/ops/gate.h"
 #include "core/ops/linear.h"
+#include "nn/matrix.h"
 #include "nn/module.h"
 
 namespace tally::nn {
@@ -104,9 +105,6 @@ class FeedForward : public Module {
   }
   void visit(Visitor& v) override;
 
-  struct Matrix {
-    Tensor weight, bias;
-  };
   Matrix gate, up, down;  // gate is absent when plain or fused
 
  private:

@@ -72,8 +72,7 @@ Tensor LatentAttention::forward(const Tensor& x, const Positions& positions,
   const int64_t k = options_.qk_nope_head_dim, r = options_.qk_rope_head_dim,
                 m = options_.v_head_dim;
   ops::AttentionOptions a = options();
-  if (dropout && options_.dropout > 0)
-    a.dropout = {options_.dropout, dropout->seed(), dropout->take_stream()};
+  a.dropout = attention_dropout(options_.dropout, dropout);
   const Parts p = project(x, positions);
   const Tensor up = reshape(linear(p.latent, kv_up), {b, t, h, k + m});
   const Tensor keys = concat({narrow(up, -1, 0, k), expand(p.key, {b, t, h, r})}, -1);

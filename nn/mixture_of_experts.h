@@ -47,7 +47,6 @@ class MixtureOfExperts : public Module {
   MixtureOutput route(const Tensor& x) const;
   void visit(Visitor& v) override;
 
-  using Matrix = FeedForward::Matrix;
   Matrix router, up, down;
   Tensor selection_bias;  // (E), a buffer
   std::optional<FeedForward> shared;

@@ -3,13 +3,9 @@
 namespace tally::nn {
 namespace {
 
-Tensor some_heads(const Tensor& y, int64_t first, int64_t heads, int64_t head_dim) {
-  return y.narrow(-1, first * head_dim, heads * head_dim)
-      .reshape({y.size(0), y.size(1), heads, head_dim});
-}
 AttentionLayer::Heads heads_in(const Tensor& y, const AttentionLayer::Attrs& a) {
   const int64_t h = a.heads, g = a.kv_heads, d = a.head_dim;
-  return {some_heads(y, 0, h, d), some_heads(y, h, g, d), some_heads(y, h + g, g, d)};
+  return {heads_of(y, 0, h, d), heads_of(y, h, g, d), heads_of(y, h + g, g, d)};
 }
 /// Branch 0 or 1 of the feed-forward layer in a product of all.
 Tensor branch_in(const Tensor& y, const ParallelLayer::Attrs& a, int64_t which) {

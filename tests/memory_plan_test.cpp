@@ -4,22 +4,18 @@
 
 #include "autograd/functional.h"
 #include "autograd/tape.h"
-#include "backends/register_all.h"
 #include "core/arena.h"
 #include "core/host_backend.h"
 #include "core/ops/accumulate.h"
 #include "core/program.h"
 #include "core/random.h"
+#include "tests/registered.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 using Block = MemoryTrace::Block;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 /// Allocations and releases in random order; sizes over five orders of magnitude, some never
 /// released.

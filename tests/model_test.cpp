@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "autograd/functional.h"
-#include "backends/register_all.h"
 #include "cli/verify_model.h"
 #include "core/random.h"
 #include "models/build.h"
@@ -14,14 +13,11 @@
 #include "models/zoo.h"
 #include "optim/adamw.h"
 #include "tests/data_helpers.h"
+#include "tests/registered.h"
 
 using namespace tally;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 RunConfig preset(const std::string& name, const std::function<void(ModelConfig&)>& change = {}) {
   RunConfig c = find_preset(name).config;

@@ -3,22 +3,18 @@
 #include <cmath>
 #include <set>
 
-#include "backends/register_all.h"
 #include "core/parallel.h"
 #include "models/build.h"
 #include "models/zoo.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
+#include "tests/registered.h"
 #include "tests/timing.h"
 
 using namespace tally;
 using namespace tally::optim;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 Tensor vector_of(std::initializer_list<float> values) {
   Tensor t = from_host<float>(values, {static_cast<int64_t>(values.size())}, kCPU);

@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 
 #include "autograd/proof/run_sample.h"
-#include "backends/register_all.h"
 #include "core/ledger.h"
 #include "models/build.h"
 #include "models/config_json.h"
@@ -10,15 +9,12 @@
 #include "models/parameters.h"
 #include "models/report.h"
 #include "tests/data_helpers.h"
+#include "tests/registered.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 struct Scheme {
   const char* name;

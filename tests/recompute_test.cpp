@@ -4,20 +4,16 @@
 
 #include "autograd/checkpoint.h"
 #include "autograd/functional.h"
-#include "backends/register_all.h"
 #include "core/ops/accumulate.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/zoo.h"
+#include "tests/registered.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 /// Two small layers with all three kinds of dropout.
 ModelConfig small(const char* preset) {

@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "backends/register_all.h"
 #include "core/host_backend.h"
 #include "models/build.h"
 #include "models/recompute.h"
@@ -12,15 +11,12 @@
 #include "models/training_step.h"
 #include "models/zoo.h"
 #include "optim/adamw.h"
+#include "tests/registered.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 ModelConfig small(const char* preset, double dropout) {
   ModelConfig c = find_preset(preset).config.model;

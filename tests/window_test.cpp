@@ -3,21 +3,17 @@
 #include <catch2/catch.hpp>
 
 #include "autograd/proof/run_sample.h"
-#include "backends/register_all.h"
 #include "core/ledger.h"
 #include "models/algebra.h"
 #include "models/build.h"
 #include "models/config_attention.h"
 #include "models/report.h"
+#include "tests/registered.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
 
 namespace {
-
-struct Registered {
-  Registered() { register_all(); }
-} const registered;
 
 using Set = std::function<void(ModelConfig&)>;
 struct Choice {

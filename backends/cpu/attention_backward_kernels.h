@@ -240,21 +240,15 @@ inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& 
 }
 
 inline void attention_backward(const AttentionBackwardArgs& a) {
-  const AttentionRule& r = a.rule;
   const BackwardState s(a);
   row_means(a, s);
   pack_queries(a, s);
   for (int64_t i = 0; i < s.panels * s.dq_size(); i += kLanes) store(s.dq + i, F32{});
-  const ops::KeySet keys = r.visible.of(r.first, r.queries);
-  ops::KeyRange at = keys.next(0);
-  while (at.begin < at.end) {
-    const int64_t key0 = at.begin, count = smaller(kBackwardKeys, r.keys - key0);
-    backward_block(a, s, key0, count);
-    at = keys.next(key0 + count);
-  }
+  each_key_block(a.rule, kBackwardKeys,
+                 [&](int64_t key0, int64_t count) { backward_block(a, s, key0, count); });
   if (a.dq.data == nullptr) return;
   for (int64_t p = 0; p < s.panels; ++p)
-    put_panel(s.dq + p * s.dq_size(), s.head, smaller(kPanel, r.queries - p * kPanel), a.dq,
+    put_panel(s.dq + p * s.dq_size(), s.head, smaller(kPanel, a.rule.queries - p * kPanel), a.dq,
               p * kPanel, s.buffer);
 }
 

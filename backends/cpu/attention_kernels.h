@@ -153,13 +153,8 @@ inline void attention_forward(const AttentionForwardArgs& a) {
     store(s.tops + i, broadcast(sink ? r.sink : kNothing));
     store(s.sums + i, broadcast(sink ? r.sink - r.sink + 1 : 0));
   }
-  const ops::KeySet keys = r.visible.of(r.first, r.queries);
-  ops::KeyRange at = keys.next(0);
-  while (at.begin < at.end) {
-    const int64_t key0 = at.begin, count = smaller(kForwardKeys, r.keys - key0);
-    key_block(a, s, key0, count);
-    at = keys.next(key0 + count);
-  }
+  each_key_block(a.rule, kForwardKeys,
+                 [&](int64_t key0, int64_t count) { key_block(a, s, key0, count); });
   for (int64_t p = 0; p < s.panels; ++p) finish_panel(a, s, p);
 }
 

@@ -132,6 +132,18 @@ inline Look look_at(const AttentionRule& r, int64_t t0, int64_t queries, int64_t
   return look;
 }
 
+/// f(key0, count) for each block of at most `size` keys that begins with one that some query sees.
+template <class F>
+[[gnu::always_inline]] inline void each_key_block(const AttentionRule& r, int64_t size,
+                                                  const F& f) {
+  const ops::KeySet keys = r.visible.of(r.first, r.queries);
+  for (ops::KeyRange at = keys.next(0); at.begin < at.end;) {
+    const int64_t key0 = at.begin, count = smaller(size, r.keys - key0);
+    f(key0, count);
+    at = keys.next(key0 + count);
+  }
+}
+
 inline int32_t row_number(int64_t x) {
   return static_cast<int32_t>(x < -(1 << 30) ? -(1 << 30) : x > 1 << 30 ? 1 << 30 : x);
 }

@@ -1,20 +1,14 @@
 // Holds the cpu kernels of the named ops to the reference: exit status 1 when a proof fails. Linked
 // with a mutant of a kernel.
-#include <cstdio>
 #include <set>
 
 #include "tests/large_samples.h"
+#include "tests/mutation/report.h"
 #include "tests/samples.h"
 
 using namespace tally;
 
 namespace {
-
-bool report(const char* proof, const ProofResult& r) {
-  if (r.ok()) return true;
-  std::printf("%s of %s '%s': %s\n", proof, r.op.c_str(), r.sample.c_str(), r.note.c_str());
-  return false;
-}
 
 bool holds(const Sample& s) {
   for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
@@ -29,7 +23,7 @@ int main(int argc, char** argv) {
   set_up_proofs();
   const std::set<std::string> ops(argv + 1, argv + argc);
   int seen = 0;
-  try {
+  const int status = status_of([&] {
     for (const auto& list : {core_samples(), large_samples()}) {
       for (const Sample& s : list) {
         if (ops.count(s.op) == 0) continue;
@@ -37,11 +31,9 @@ int main(int argc, char** argv) {
         if (!holds(s)) return 1;
       }
     }
-  } catch (const Error& e) {
-    std::puts(e.what());
-    return 1;
-  }
-  if (seen > 0) return 0;
+    return 0;
+  });
+  if (status != 0 || seen > 0) return status;
   std::puts("no sample of these ops");
   return 2;
 }

@@ -1,20 +1,12 @@
 // Proves the ops of one file, compiled with a mutant of it: exit status 1 when a proof fails.
 // `mutant_op.h` is what mutants.py says of the file: MutantCalls and mutant_samples().
-#include <cstdio>
-
-#include "autograd/proof/proof.h"
 #include "backends/register_all.h"
 #include "mutant_op.h"
+#include "tests/mutation/report.h"
 
 using namespace tally;
 
 namespace {
-
-bool report(const char* proof, const ProofResult& r) {
-  if (r.ok()) return true;
-  std::printf("%s of %s '%s': %s\n", proof, r.op.c_str(), r.sample.c_str(), r.note.c_str());
-  return false;
-}
 
 // The values of a fused op are those of its composition.
 bool equals_composition(const Sample& s) {
@@ -42,13 +34,10 @@ int main() {
   register_reference(MutantCalls{});
   register_proof_kernels();
   register_proof_kernels(MutantCalls{});
-  try {
+  return status_of([] {
     for (const Sample& s : mutant_samples()) {
       if (!holds(s)) return 1;
     }
-  } catch (const Error& e) {
-    std::puts(e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }
