@@ -7,6 +7,34 @@
 namespace tally {
 namespace {
 
+// The values of a field and those of the layer it is cast to stand in one order.
+template <class Ours, class Theirs>
+constexpr bool same(Ours a, Theirs b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+static_assert(same(Norm::layer_norm, nn::NormKind::layer_norm) &&
+              same(Norm::rms_norm, nn::NormKind::rms_norm) &&
+              same(Norm::scale_norm, nn::NormKind::scale_norm));
+static_assert(same(NormGain::gamma, nn::NormGain::gamma) &&
+              same(NormGain::one_plus_gamma, nn::NormGain::one_plus_gamma) &&
+              same(NormGain::none, nn::NormGain::none));
+static_assert(same(Placement::pre, nn::Placement::pre) &&
+              same(Placement::post, nn::Placement::post) &&
+              same(Placement::double_norm, nn::Placement::double_norm) &&
+              same(Placement::output, nn::Placement::output) &&
+              same(Placement::none, nn::Placement::none));
+static_assert(same(Parallel::none, nn::Parallel::none) &&
+              same(Parallel::shared_norm, nn::Parallel::shared_norm) &&
+              same(Parallel::two_norms, nn::Parallel::two_norms));
+static_assert(same(ResidualGain::none, nn::ResidualGain::none) &&
+              same(ResidualGain::scalar, nn::ResidualGain::scalar) &&
+              same(ResidualGain::vector, nn::ResidualGain::vector));
+static_assert(same(QKNorm::none, nn::QKNorm::Width::none) &&
+              same(QKNorm::head, nn::QKNorm::Width::head) &&
+              same(QKNorm::full, nn::QKNorm::Width::full));
+static_assert(same(Router::softmax, ops::RouterScore::softmax) &&
+              same(Router::sigmoid, ops::RouterScore::sigmoid));
+
 /// Ours and that of the ops have the same names.
 ops::ActivationKind activation_of(Activation a) {
   const std::string_view name = enum_names(Activation{})[static_cast<size_t>(a)];

@@ -18,8 +18,9 @@ void residual_add_forward(const ResidualAdd::Forward& c) {
   parallel_for(c.x.rows(), rows_of_piece(n), [&](int64_t begin, int64_t end) {
     ResidualAdd::Factors factors(c.attrs, c.x.rows(), ResidualAdd::sequences(c.x));
     for (int64_t i = begin; i < end; ++i) {
-      const float f = static_cast<float>(factors.at(i)) * all;
-      const bool kept = factors.at(i) != 0;
+      const double factor = factors.at(i);
+      const float f = static_cast<float>(factor) * all;
+      const bool kept = factor != 0;
       const float *from = c.residual.row<float>(i), *x = c.x.row<float>(i),
                   *g = row_gain ? c.gain.pointer<float>() : nullptr;
       float* y = c.y.row<float>(i);
