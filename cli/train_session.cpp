@@ -67,6 +67,7 @@ void open_data_of(Session& s) {
 
 std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
   std::vector<std::string> out;
+  out.reserve(files.size());
   for (const std::string& f : files)
     out.push_back(std::filesystem::absolute(f).lexically_normal().string());
   return out;
@@ -141,7 +142,8 @@ void open_session_data(const TrainOptions& o, Session& s) {
   s.tokenizer = choose_tokenizer(o, s);
   open_data_of(s);
   const TrainConfig& t = s.config.train;
-  Dataset(s.data->train, t.seq ? t.seq : s.config.model.context);  // throws where it is too short
+  // Throws where the text is too short for a window.
+  static_cast<void>(Dataset(s.data->train, t.seq ? t.seq : s.config.model.context));
   check_held_out(s);
 }
 

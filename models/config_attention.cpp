@@ -67,6 +67,7 @@ std::vector<ops::AttentionOptions> attention_options(const ModelConfig& c) {
 double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
   const auto all = attention_options(c);
   std::vector<double> pairs;
+  pairs.reserve(all.size());
   for (const auto& o : all) pairs.push_back(ops::visible_keys(o, queries, keys).pairs());
   double sum = 0;
   for (int64_t i = 0; i < c.layers; ++i) sum += pairs[static_cast<size_t>(i) % pairs.size()];

@@ -147,7 +147,7 @@ Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Ge
 Tensor Decoder::with_outdated(const Tensor& ids, KVCache& cache) const {
   if (!position.may_outdate_cache()) return ids;
   const int64_t cached = cache.length();
-  const Tensor all = cached > 0 ? concat({cache.tokens, ids}, 1) : ids;
+  Tensor all = cached > 0 ? concat({cache.tokens, ids}, 1) : ids;
   cache.tokens = all;
   if (!position.outdates_cache(cached, ids.size(1))) return ids;
   cache.clear();

@@ -53,7 +53,7 @@ KVCache::Layer::Seen KVCache::Layer::append(const Tensor& k, const Tensor& v, bo
   // One token sees all that a ring holds, in whatever order unless positions are told by place.
   const bool round = is_ring() && length_ + count > k_.size(1);
   if (round && (count > 1 || ordered)) {
-    const Seen seen{with_past(k_, k), with_past(v_, v)};
+    Seen seen{with_past(k_, k), with_past(v_, v)};
     store(k, v);
     return seen;
   }

@@ -24,7 +24,7 @@ Tensor ParallelLayer::project(const Tensor& x, const Tensor& w_in, const Tensor&
         "parallel_layer: the weight of the input must have ", a.rows(),
         " rows [q | k | v | gate | up] for H = ", a.attention.heads, ", G = ", a.attention.kv_heads,
         ", K = ", a.attention.head_dim, ", F = ", a.d_ff, "; got ", w_in.shape(), in_module());
-  const Tensor y = ops::Linear::forward(x, w_in, b_in, {}, s ? &s->in : nullptr);
+  Tensor y = ops::Linear::forward(x, w_in, b_in, {}, s ? &s->in : nullptr);
   heads = heads_in(y, a.attention);
   if (table.defined()) {
     ops::Rope::turn(heads.q, table, {}, a.attention.rope, heads.q);
@@ -37,7 +37,7 @@ Tensor ParallelLayer::finish(const Tensor& projected, const Tensor& o, const Ten
                              const Tensor& b_out, const Tensor& w_down, const Tensor& b_down,
                              const Attrs& a, Saved* s) {
   const Tensor rows = o.reshape({o.size(0), o.size(1), o.size(2) * o.size(3)});
-  const Tensor y = ops::Linear::forward(rows, w_out, b_out, {}, s ? &s->out : nullptr);
+  Tensor y = ops::Linear::forward(rows, w_out, b_out, {}, s ? &s->out : nullptr);
   const FeedForwardLayer::Attrs& m = a.mlp;
   const Tensor first = branch_in(projected, a, 0);
   Tensor h;

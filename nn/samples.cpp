@@ -148,7 +148,7 @@ Sample::Function parallel_composition(const ParallelLayer::Attrs& a) {
     int64_t first = 0;
     const auto part = [&](int64_t rows) {
       const Tensor bias = in[2].defined() ? narrow(in[2], 0, first, rows) : Tensor();
-      const Tensor y = linear(in[0], narrow(in[1], 0, first, rows), bias);
+      Tensor y = linear(in[0], narrow(in[1], 0, first, rows), bias);
       first += rows;
       return y;
     };
