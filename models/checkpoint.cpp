@@ -64,7 +64,7 @@ void read_part(const StoredTensor& tensor, const WeightPart& part, int64_t colum
   const auto target = out.subspan(size_t(part.to * columns), size_t(part.rows * columns));
   if (!part.transposed) {
     StoredTensor rows = tensor;
-    rows.shape[0] = part.rows;
+    if (!rows.shape.empty()) rows.shape[0] = part.rows;
     const size_t row_bytes = size_t(columns) * bytes_of(tensor.type);
     rows.data = tensor.data.subspan(size_t(part.from) * row_bytes, size_t(part.rows) * row_bytes);
     return read_values(rows, target);
@@ -85,7 +85,8 @@ void read_all_parts(const WeightSource& source, const FindStored& find, std::spa
   check(int64_t(out.size()) == numel, source.parameter.name, ": has ", numel,
         " values; room was given for ", out.size());
   for (const WeightPart& part : source.parts) {
-    read_part(find(part.stored), part, numel / source.parameter.shape[0], out);
+    const auto& shape = source.parameter.shape;  // () is one row of one number
+    read_part(find(part.stored), part, shape.empty() ? 1 : numel / shape[0], out);
   }
 }
 

@@ -170,8 +170,11 @@ bool is_hf_buffer(HfFamily family, std::string_view name) {
 
 std::vector<WeightSource> own_weights(const ModelConfig& config) {
   std::vector<WeightSource> sources;
-  for (const ParameterSpec& p : parameter_specs(config)) {
-    sources.push_back({p, {{p.name, p.shape, false, 0, 0, p.shape[0]}}});
+  for (const auto& list : {parameter_specs(config), buffer_specs(config)}) {
+    for (const ParameterSpec& p : list) {
+      const int64_t rows = p.shape.empty() ? 1 : p.shape[0];
+      sources.push_back({p, {{p.name, p.shape, false, 0, 0, rows}}});
+    }
   }
   return sources;
 }

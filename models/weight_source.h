@@ -22,7 +22,7 @@ struct WeightSource {
   std::vector<WeightPart> parts;
 };
 
-/// Sources for weights stored under our own names: one part each.
+/// Sources for weights and buffers stored under our own names: one part each.
 std::vector<WeightSource> own_weights(const ModelConfig&);
 
 }  // namespace tally

@@ -206,7 +206,7 @@ TEST_CASE("training step: a replayed step with a NaN ends with the gradients the
     std::fill(ids.begin(), ids.end(), 1);
     std::fill(targets.begin(), targets.end(), 2);
   };
-  Tensor weight = t.model->blocks[1]->mlp.down.weight;
+  Tensor weight = t.model->blocks[1]->mlp->down.weight;
   const float before = weight.host<float>()[3];
   weight.host<float>()[3] = INFINITY;
   const auto bad = t.step->gradients(batch);

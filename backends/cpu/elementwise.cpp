@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "backends/cpu/isa.h"
@@ -36,6 +38,15 @@ void add_forward(const ops::Add::Forward& c) {
   if (period == n) {
     return parallel_for(n, kPiece, [&](int64_t i, int64_t end) {
       isa().add(end - i, a + i, b + i, y + i, c.y.accumulate);
+    });
+  }
+  if (period == 1) {  // one number for all: a row of it
+    std::array<float, 512> same{};
+    same.fill(b[0]);
+    const auto width = static_cast<int64_t>(same.size());
+    return parallel_for(n, kPiece, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; i += width)
+        isa().add(std::min(width, last - i), a + i, same.data(), y + i, c.y.accumulate);
     });
   }
   parallel_for(n / period, std::max<int64_t>(1, kPiece / period), [&](int64_t first, int64_t last) {
