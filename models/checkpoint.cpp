@@ -50,10 +50,11 @@ void check_unused(const std::set<std::string>& used, const WeightFiles& files,
 
 /// A tied model has no head of its own; a different one in the file is a real head that a reader
 /// would lose.
-void check_tied_head(const WeightFiles& files, const std::string& embedding) {
-  const StoredTensor* head = files.find("lm_head.weight");
+void check_tied_head(const WeightFiles& files, const std::string& name,
+                     const std::string& embedding) {
+  const StoredTensor* head = files.find(name);
   check(!head || same_content(*head, *files.find(embedding)), files.path(),
-        ": tie_word_embeddings is true, but lm_head.weight differs from ", embedding,
+        ": tie_word_embeddings is true, but ", name, " differs from ", embedding,
         "; set tie_word_embeddings to false to use it, or remove it");
 }
 
@@ -104,16 +105,16 @@ Checkpoint::Checkpoint(ModelConfig config, std::vector<WeightSource> sources, We
 Checkpoint Checkpoint::hugging_face(const std::string& folder) {
   HfModel model = read_hf_config((std::filesystem::path(folder) / "config.json").string());
   WeightFiles files(folder);
-  std::string prefix(hf_prefix(model.family));
-  auto sources = hf_weights(model.config, model.family, prefix);
+  auto sources = hf_weights(model.config, *model.family, model.family->prefix);
   if (!files.find(sources[0].parts[0].stored)) {
-    auto bare = hf_weights(model.config, model.family, "");
+    auto bare = hf_weights(model.config, *model.family, "");
     if (files.find(bare[0].parts[0].stored)) sources = std::move(bare);
   }
   const auto used = check_present(sources, files);
-  if (model.config.tied_head) check_tied_head(files, sources[0].parts[0].stored);
+  const std::string head = hf_head(*model.family);
+  if (model.config.tied_head) check_tied_head(files, head, sources[0].parts[0].stored);
   check_unused(used, files, [&](const std::string& name) {
-    return is_hf_buffer(model.family, name) || (model.config.tied_head && name == "lm_head.weight");
+    return is_hf_buffer(*model.family, name) || (model.config.tied_head && name == head);
   });
   return {std::move(model.config), std::move(sources), std::move(files)};
 }
