@@ -58,25 +58,37 @@ void check_tied_head(const WeightFiles& files, const std::string& name,
         "; set tie_word_embeddings to false to use it, or remove it");
 }
 
+/// The part of a stored tensor that `part` speaks of, as one matrix.
+StoredTensor slice_of(const StoredTensor& tensor, const WeightPart& part) {
+  if (part.slice < 0) return tensor;
+  StoredTensor inner = tensor;
+  inner.shape.erase(inner.shape.begin());
+  const size_t bytes = size_t(inner.numel()) * bytes_of(tensor.type);
+  inner.data = tensor.data.subspan(size_t(part.slice) * bytes, bytes);
+  return inner;
+}
+
 /// Copies rows of one stored tensor into the parameter, `columns` values each.
 template <class T>
-void read_part(const StoredTensor& tensor, const WeightPart& part, int64_t columns,
+void read_part(const StoredTensor& whole, const WeightPart& part, int64_t columns,
                std::span<T> out) {
+  const StoredTensor tensor = slice_of(whole, part);
   const auto target = out.subspan(size_t(part.to * columns), size_t(part.rows * columns));
-  if (!part.transposed) {
+  if (!part.transposed && part.step == 1) {
     StoredTensor rows = tensor;
-    rows.shape[0] = part.rows;
+    rows.shape = {part.rows, columns};
     const size_t row_bytes = size_t(columns) * bytes_of(tensor.type);
     rows.data = tensor.data.subspan(size_t(part.from) * row_bytes, size_t(part.rows) * row_bytes);
     return read_values(rows, target);
   }
   std::vector<T> stored(size_t(tensor.numel()));
   read_values(tensor, std::span<T>(stored));
-  const int64_t stride = part.stored_shape[1];
+  const int64_t next_row = part.transposed ? 1 : columns,
+                next_column = part.transposed ? tensor.shape.back() : 1;
   for (int64_t r = 0; r < part.rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      target[size_t(r * columns + c)] = stored[size_t(c * stride + part.from + r)];
-    }
+    const int64_t row = (part.from + r * part.step) * next_row;
+    for (int64_t c = 0; c < columns; ++c)
+      target[size_t(r * columns + c)] = stored[size_t(row + c * next_column)];
   }
 }
 
@@ -85,9 +97,8 @@ void read_all_parts(const WeightSource& source, const FindStored& find, std::spa
   const int64_t numel = source.parameter.numel();
   check(int64_t(out.size()) == numel, source.parameter.name, ": has ", numel,
         " values; room was given for ", out.size());
-  for (const WeightPart& part : source.parts) {
-    read_part(find(part.stored), part, numel / source.parameter.shape[0], out);
-  }
+  for (const WeightPart& part : source.parts)
+    read_part(find(part.stored), part, source.columns(), out);
 }
 
 }  // namespace

@@ -28,16 +28,18 @@ struct HfFixed {
 enum class HfOrder : uint8_t {
   pieces,  ///< one after the other, in the order of the rows: [q | k | v], [gate | up]
   groups,  ///< by group of heads with one key: [q .. q k v] [q .. q k v] ..., or per head [q k v]
-  turned   ///< heads with their halves exchanged, which turns a rotation round (nanochat)
+  alternate,  ///< taking turns: gate, up, gate, up ... (gpt-oss)
+  turned      ///< heads with their halves exchanged, which turns a rotation round (nanochat)
 };
 
 /// A piece of a parameter under its name within a block (or the model), and the tensor that holds
-/// it.
+/// it; "{}" in that is the number of an expert.
 struct HfRow {
   std::string_view piece, stored;
   bool transposed = false;  // matrices are stored as (in, out)
   HfOrder order = HfOrder::pieces;
-  bool by_head = false;                        // vectors are stored as (heads, head_dim)
+  bool by_head = false;      // vectors are stored as (heads, head_dim)
+  bool all_experts = false;  // one tensor (experts, ...), whose name has no ".weight"
   bool (*when)(const ModelConfig&) = nullptr;  // holds for these models alone
 };
 

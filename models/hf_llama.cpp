@@ -402,12 +402,64 @@ HfFamily nanochat() {
   return f;
 }
 
+HfFamily mixtral() {
+  HfFamily f = mistral();
+  f.model_type = "mixtral";
+  add(f, {{"num_local_experts", "experts"}, {"num_experts_per_tok", "experts_per_token"}});
+  f.defaults = [](ModelConfig& m) {
+    m.norm_eps = 1e-5, m.context = 131072, m.rope_base = 1e6, m.experts = 8;
+  };
+  f.read = [](HfReader& r, ModelConfig&) {
+    r.read_rope();
+    r.read_windows(every_layer);
+  };
+  f.rows.insert(f.rows.end(), {{"mlp.router", "block_sparse_moe.gate"},
+                               {"mlp.experts.gate", "block_sparse_moe.experts.{}.w1"},
+                               {"mlp.experts.up", "block_sparse_moe.experts.{}.w3"},
+                               {"mlp.experts.down", "block_sparse_moe.experts.{}.w2"}});
+  return f;
+}
+
+HfFamily gpt_oss() {
+  HfFamily f = like_llama(
+      "gpt_oss",
+      [](ModelConfig& m) {
+        m.norm_eps = 1e-5, m.context = 131072, m.rope_base = 150000, m.head_dim = 64;
+        m.experts = 128, m.experts_per_token = 4, m.router_bias = true;
+        m.qkv_bias = m.attention_output_bias = m.mlp_bias = m.attention_sink = true;
+        m.gate_limit = 7, m.gate_offset = 1, m.activation_parameter = 1.702;
+      },
+      [](HfReader& r, ModelConfig& m) {
+        m.activation = Activation::swish;
+        r.read_rope();
+        r.read_windows([](HfReader&, int64_t i) { return i % 2 == 0; }, 128);
+      });
+  add(f, {{"num_local_experts", "experts"},
+          {"num_experts_per_tok", "experts_per_token"},
+          {"swiglu_alpha", "activation_parameter"},
+          {"swiglu_limit", "gate_limit"}});
+  f.rows.push_back({"attention.sink", "self_attn.sinks"});
+  f.rows.push_back({"mlp.router", "mlp.router"});
+  for (const char* piece : {"mlp.experts.gate", "mlp.experts.up"})
+    f.rows.push_back({.piece = piece,
+                      .stored = "mlp.experts.gate_up_proj",
+                      .transposed = true,
+                      .order = HfOrder::alternate,
+                      .all_experts = true});
+  f.rows.push_back({.piece = "mlp.experts.down",
+                    .stored = "mlp.experts.down_proj",
+                    .transposed = true,
+                    .all_experts = true});
+  return f;
+}
+
 }  // namespace
 
 std::vector<HfFamily> llama_families() {
-  return {llama(),  mistral(), granite(),  smollm3(),  qwen2(),      qwen3(),   olmo(),
-          olmo2(),  olmo3(),   gemma(),    gemma2(),   gemma3(),     phi(),     phi3(),
-          cohere(), cohere2(), nemotron(), stablelm(), starcoder2(), nanochat()};
+  return {llama(),      mistral(),  granite(), smollm3(), qwen2(),    qwen3(),
+          olmo(),       olmo2(),    olmo3(),   gemma(),   gemma2(),   gemma3(),
+          phi(),        phi3(),     cohere(),  cohere2(), nemotron(), stablelm(),
+          starcoder2(), nanochat(), mixtral(), gpt_oss()};
 }
 
 }  // namespace tally

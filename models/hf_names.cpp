@@ -30,15 +30,23 @@ Name split(const std::string& full) {
 
 std::vector<std::string> pieces_of(const std::string& stem) {
   if (stem == "attention.qkv") return {"attention.q", "attention.k", "attention.v"};
-  if (stem == "mlp.gate_up") return {"mlp.gate", "mlp.up"};
+  for (const std::string at : {"mlp.", "mlp.experts.", "mlp.shared."}) {
+    if (stem == at + "gate_up") return {at + "gate", at + "up"};
+  }
   return {stem};
 }
+
+bool is_of_experts(std::string_view piece) { return piece.starts_with("mlp.experts."); }
 
 /// Rows of one piece of `parameter`.
 int64_t rows_of(const ModelConfig& c, std::string_view piece, const ParameterSpec& parameter) {
   if (piece == "attention.q") return c.heads * c.head_dim;
   if (piece == "attention.k" || piece == "attention.v") return c.kv_heads * c.head_dim;
   if (piece == "mlp.gate" || piece == "mlp.up") return c.d_ff;
+  if (piece == "mlp.shared.gate" || piece == "mlp.shared.up")
+    return c.shared_experts * c.expert_d_ff;
+  if (piece == "mlp.experts.gate" || piece == "mlp.experts.up") return c.expert_d_ff;
+  if (is_of_experts(piece)) return parameter.shape[1];
   return parameter.shape.empty() ? 1 : parameter.shape[0];
 }
 
@@ -51,12 +59,15 @@ class SourceBuilder {
     const Name name = split(parameter.name);
     WeightSource source{parameter, {}};
     int64_t to = 0;
-    for (const std::string& piece : pieces_of(name.stem)) {
-      const HfRow& row = row_of(piece, parameter);
-      for (WeightPart part : locate(row, name, parameter)) {
-        part.to = to;
-        to += part.rows;
-        append(source.parts, part);
+    const int64_t experts = is_of_experts(name.stem) ? config_.experts : 1;
+    for (int64_t expert = 0; expert < experts; ++expert) {
+      for (const std::string& piece : pieces_of(name.stem)) {
+        const HfRow& row = row_of(piece, parameter);
+        for (WeightPart part : locate(row, name, parameter, expert)) {
+          part.to = to;
+          to += part.rows;
+          append(source.parts, part);
+        }
       }
     }
     return source;
@@ -76,14 +87,20 @@ class SourceBuilder {
     // The head stands beside the model, not inside it.
     std::string stored(row.piece == "head" ? std::string_view() : prefix_);
     if (!name.block.empty()) stored += std::string(family_.blocks) + name.block + ".";
-    return stored + std::string(row.stored) + name.leaf;
+    stored += row.stored;
+    // "gate_up_proj" alone and "gate_up_proj_bias", where a tensor holds all experts.
+    if (row.all_experts) return stored + (name.leaf == ".bias" ? "_bias" : "");
+    return stored + name.leaf;
   }
 
-  /// The rows of one piece, in its order, as they lie in the stored tensor.
-  std::vector<WeightPart> locate(const HfRow& row, const Name& name,
-                                 const ParameterSpec& parameter) const {
+  /// The rows of one piece (of one expert), in its order, as they lie in the stored tensor.
+  std::vector<WeightPart> locate(const HfRow& row, const Name& name, const ParameterSpec& parameter,
+                                 int64_t expert) const {
     WeightPart whole;
     whole.stored = stored_name(row, name);
+    const size_t number = whole.stored.find("{}");
+    const bool apart = number != std::string::npos;
+    if (apart) whole.stored.replace(number, 2, std::to_string(expert));
     whole.rows = rows_of(config_, row.piece, parameter);
     int64_t total = 0;
     for (const HfRow& other : family_.rows) {
@@ -94,12 +111,20 @@ class SourceBuilder {
         total += rows_of(config_, other.piece, parameter);
     }
     whole.stored_shape = parameter.shape;
-    if (!whole.stored_shape.empty()) whole.stored_shape[0] = total;
+    const size_t first = is_of_experts(row.piece) ? 1 : 0;
+    if (!whole.stored_shape.empty()) whole.stored_shape[first] = total;
+    if (apart) whole.stored_shape.erase(whole.stored_shape.begin());
+    if (is_of_experts(row.piece) && !apart) whole.slice = expert;
     if (row.by_head) whole.stored_shape = {total / config_.head_dim, config_.head_dim};
-    whole.transposed = row.transposed && whole.stored_shape.size() == 2;
-    if (whole.transposed) std::swap(whole.stored_shape[0], whole.stored_shape[1]);
+    const auto n = whole.stored_shape.size();
+    whole.transposed = row.transposed && name.leaf == ".weight" && n >= 2;
+    if (whole.transposed) std::swap(whole.stored_shape[n - 2], whole.stored_shape[n - 1]);
     if (row.order == HfOrder::groups) return by_group(whole, row.piece);
     if (row.order == HfOrder::turned) return turned(whole);
+    if (row.order == HfOrder::alternate) {
+      whole.step = total / whole.rows;
+      whole.from /= whole.rows;
+    }
     return {whole};
   }
 
@@ -130,7 +155,8 @@ class SourceBuilder {
   /// Pieces that are neighbours here and there become one part.
   static void append(std::vector<WeightPart>& parts, const WeightPart& part) {
     WeightPart* last = parts.empty() ? nullptr : &parts.back();
-    if (last && last->stored == part.stored && last->from + last->rows == part.from) {
+    if (last && last->stored == part.stored && last->slice == part.slice && last->step == 1 &&
+        part.step == 1 && last->from + last->rows == part.from) {
       last->rows += part.rows;
     } else {
       parts.push_back(part);
@@ -166,10 +192,16 @@ bool is_hf_buffer(const HfFamily& family, std::string_view name) {
                              [&](std::string_view end) { return name.ends_with(end); });
 }
 
+int64_t WeightSource::columns() const {
+  const bool matrix = parameter.shape.size() > 1 && parameter.name.ends_with(".weight");
+  return matrix ? parameter.shape.back() : 1;
+}
+
 std::vector<WeightSource> own_weights(const ModelConfig& config) {
   std::vector<WeightSource> sources;
   for (const ParameterSpec& p : parameter_specs(config)) {
-    sources.push_back({p, {{p.name, p.shape, false, 0, 0, p.shape[0]}}});
+    WeightSource& source = sources.emplace_back(WeightSource{p, {}});
+    source.parts = {{.stored = p.name, .stored_shape = p.shape, .rows = source.rows()}};
   }
   return sources;
 }

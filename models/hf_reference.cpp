@@ -112,10 +112,36 @@ HfFamily lamda() {
   return f;
 }
 
+HfFamily grok1() {
+  HfFamily f = plain("grok1_ref", "rms_norm_eps");
+  f.entries.insert(f.entries.end(), {{"num_experts", "experts", true},
+                                     {"num_experts_per_tok", "experts_per_token", true},
+                                     {"embedding_multiplier", "embedding_scale", true},
+                                     {"output_multiplier", "logit_scale", true},
+                                     {"attn_output_multiplier", "attention_scale", true},
+                                     {"attn_logit_softcapping", "attention_soft_cap", true}});
+  f.defaults = [](ModelConfig& m) {
+    m.context = 2048, m.placement = Placement::double_norm;
+    m.activation = Activation::gelu_tanh, m.router_renormalise = false;
+  };
+  f.read = [](HfReader& r, ModelConfig&) { r.read_rope(); };
+  for (HfRow& row : f.rows) {
+    if (row.piece == "attention_norm") row.stored = "pre_attn_norm";
+    if (row.piece == "mlp_norm") row.stored = "pre_ffn_norm";
+  }
+  f.rows.insert(f.rows.end(), {{"attention_output_norm", "post_attn_norm"},
+                               {"mlp_output_norm", "post_ffn_norm"},
+                               {"mlp.router", "router"},
+                               {"mlp.experts.gate", "experts.{}.gate_proj"},
+                               {"mlp.experts.up", "experts.{}.up_proj"},
+                               {"mlp.experts.down", "experts.{}.down_proj"}});
+  return f;
+}
+
 }  // namespace
 
 std::vector<HfFamily> reference_families() {
-  return {palm(), dclm(), baichuan2(), gopher(), lamda()};
+  return {palm(), dclm(), baichuan2(), gopher(), lamda(), grok1()};
 }
 
 }  // namespace tally
