@@ -17,7 +17,7 @@ enum class FinalNorm : uint8_t { automatic, on, off };
 enum class FixNorm : uint8_t { none, head, both };
 enum class Parallel : uint8_t { none, shared_norm, two_norms };
 enum class ResidualGain : uint8_t { none, scalar, vector };
-enum class QKNorm : uint8_t { none, head, full };
+enum class QKNorm : uint8_t { none, head, full, heads };
 enum class Router : uint8_t { softmax, sigmoid };
 enum class Activation : uint8_t {
   relu,
@@ -77,9 +77,10 @@ struct ModelConfig {
   std::string name;
 
   int64_t layers = 0, d_model = 0, heads = 0;
-  int64_t kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;  // 0: d_model / heads
-  int64_t d_ff = 0;      // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
+  int64_t kv_heads = 0;       // 0: as many as heads
+  int64_t head_dim = 0;       // 0: d_model / heads
+  int64_t embedding_dim = 0;  // 0: d_model
+  int64_t d_ff = 0;           // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
   int64_t vocab = 0, context = 0;
 
   Norm norm = Norm::rms_norm;
@@ -114,6 +115,7 @@ struct ModelConfig {
   bool shared_expert_gate = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;
+  bool router_bias = false;
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1;
@@ -148,6 +150,7 @@ struct ModelConfig {
   int64_t document_end = -1;  // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
   bool attention_sink = false, attention_gate = false;
+  double qkv_clip = 0;  // 0: none
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
   bool tied_head = false;
@@ -161,6 +164,9 @@ struct ModelConfig {
   double init_std = 0.02;
 
   bool operator==(const ModelConfig&) const = default;
+
+  /// Width of the embedding and the head.
+  int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
 
   /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
   /// Throws Error if d_model cannot be divided by heads.

@@ -2,7 +2,6 @@
 
 #include "autograd/functional.h"
 #include "nn/attention.h"
-#include "nn/feed_forward.h"
 #include "nn/parallel.h"
 
 namespace tally::nn {
@@ -13,57 +12,6 @@ using Tensors = Sample::Tensors;
 // A table of angles as rope_table makes it, but from numbers that any scalar can hold.
 SampleInput angles(int64_t positions, int64_t width) {
   return accumulating(constant(normal({positions, width}, 91)));
-}
-
-Tensor shifted(const Tensor& x, const Tensor& shift) { return shift.defined() ? add(x, shift) : x; }
-Sample::Function plain_composition(ops::ActivationKind kind) {
-  return [kind](const Tensors& in) -> Tensors {
-    const Tensor h = activation(shifted(linear(in[0], in[3], in[4]), in[7]), kind);
-    return {linear(shifted(h, in[8]), in[5], in[6])};
-  };
-}
-Sample::Function gated_composition(ops::ActivationKind kind) {
-  return [kind](const Tensors& in) -> Tensors {
-    const Tensor a = shifted(linear(in[0], in[1], in[2]), in[7]), b = linear(in[0], in[3], in[4]);
-    return {linear(shifted(mul(activation(a, kind), b), in[8]), in[5], in[6])};
-  };
-}
-Sample::Function fused_composition(ops::ActivationKind kind, int64_t f) {
-  return [kind, f](const Tensors& in) -> Tensors {
-    const Tensor both = linear(in[0], in[3], in[4]);
-    const Tensor a = shifted(narrow(both, -1, 0, f), in[7]), b = narrow(both, -1, f, f);
-    return {linear(shifted(mul(activation(a, kind), b), in[8]), in[5], in[6])};
-  };
-}
-
-void add_feed_forward(std::vector<Sample>& all) {
-  using L = FeedForwardLayer;
-  using K = ops::ActivationKind;
-  all.push_back(sample<L>("plain GELU with biases", {K::gelu, false},
-                          {normal({2, 3, 4}, 1), absent(), absent(), normal({5, 4}, 2),
-                           normal({5}, 3), normal({4, 5}, 4), normal({4}, 5), absent(), absent()})
-                    .equals(plain_composition(K::gelu)));
-  all.push_back(sample<L>("gated SiLU, separate matrices", {K::silu, true},
-                          {normal({2, 2, 3}, 6), normal({5, 3}, 7), absent(), normal({5, 3}, 8),
-                           absent(), normal({3, 5}, 9), absent(), absent(), absent()})
-                    .equals(gated_composition(K::silu)));
-  all.push_back(
-      sample<L>("gated tanh GELU, one matrix, biases", {K::gelu_tanh, true},
-                {normal({1, 3, 4}, 10), absent(), absent(), normal({6, 4}, 11), normal({6}, 12),
-                 normal({4, 3}, 13), normal({4}, 14), absent(), absent()})
-          .equals(fused_composition(K::gelu_tanh, 3)));
-  all.push_back(sample<L>("plain GELU, shifts", {K::gelu, false},
-                          {normal({2, 3, 4}, 15), absent(), absent(), normal({5, 4}, 16), absent(),
-                           normal({4, 5}, 17), absent(), normal({}, 18), normal({}, 19)})
-                    .equals(plain_composition(K::gelu)));
-  all.push_back(sample<L>("gated SiLU, separate matrices, shifts", {K::silu, true},
-                          {normal({2, 2, 3}, 20), normal({5, 3}, 21), absent(), normal({5, 3}, 22),
-                           absent(), normal({3, 5}, 23), absent(), normal({}, 24), normal({}, 25)})
-                    .equals(gated_composition(K::silu)));
-  all.push_back(sample<L>("gated tanh GELU, one matrix, shifts", {K::gelu_tanh, true},
-                          {normal({1, 3, 4}, 26), absent(), absent(), normal({6, 4}, 27), absent(),
-                           normal({4, 3}, 28), absent(), normal({}, 29), normal({}, 30)})
-                    .equals(fused_composition(K::gelu_tanh, 3)));
 }
 
 AttentionLayer::Attrs attention_attrs(int64_t heads, int64_t kv_heads, int64_t head_dim) {
@@ -81,6 +29,10 @@ Tensor normalized(const Tensor& heads, const Tensor& gain, const Tensor& shift,
   const Tensor x =
       a.width == QKNorm::Width::full ? reshape(heads, {s[0], s[1], s[2] * s[3]}) : heads;
   const bool plus_one = a.norm.gain == NormGain::one_plus_gamma;
+  if (a.width == QKNorm::Width::heads)
+    return mul(a.norm.kind == NormKind::layer_norm ? layer_norm(x, {}, {}, a.norm.eps)
+                                                   : rms_norm(x, {}, a.norm.eps),
+               gain);
   return reshape(a.norm.kind == NormKind::layer_norm
                      ? layer_norm(x, gain, shift, a.norm.eps, plus_one)
                      : rms_norm(x, gain, a.norm.eps, plus_one),
@@ -97,7 +49,8 @@ Sample::Function attention_composition(const AttentionLayer::Attrs& a) {
       const Tensor bias =
           fused ? (in[2].defined() ? narrow(in[2], 0, first * d, heads * d) : Tensor())
                 : in[own + 1];
-      return reshape(linear(in[0], w, bias), {b, t, heads, d});
+      const Tensor y = linear(in[0], w, bias);
+      return reshape(a.clip > 0 ? clamp(y, -a.clip, a.clip) : y, {b, t, heads, d});
     };
     Tensor q = part(0, h, 1), k = part(h, g, 3);
     const Tensor v = part(h + g, g, 5);
@@ -172,6 +125,25 @@ void add_qk_norm(std::vector<Sample>& all) {
                  normal({8, 4}, 38), absent(), normal({4, 8}, 39), absent(), angles(3, 4), absent(),
                  absent(), absent(), absent(), absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(bare)));
+}
+
+void add_clip(std::vector<Sample>& all) {
+  using L = AttentionLayer;
+  auto fused = attention_attrs(2, 1, 4), apart = attention_attrs(2, 2, 2);
+  fused.clip = 0.8, apart.clip = 1.2;
+  fused.qk_norm = {QKNorm::Width::heads, {NormKind::layer_norm, 1e-3}};
+  all.push_back(sample<L>("fused, clipped, LayerNorm with a gain for each head, RoPE", fused,
+                          {normal({2, 3, 4}, 81), normal({16, 4}, 82), normal({16}, 83), absent(),
+                           absent(), absent(), absent(), normal({4, 8}, 84), absent(), angles(3, 4),
+                           absent(), normal({2, 4}, 85), absent(), normal({1, 4}, 86), absent(),
+                           absent(), absent(), absent(), absent()})
+                    .equals(attention_composition(fused)));
+  all.push_back(
+      sample<L>("separate matrices, clipped", apart,
+                {normal({1, 3, 4}, 87), normal({4, 4}, 88), absent(), normal({4, 4}, 89), absent(),
+                 normal({4, 4}, 90), absent(), normal({4, 4}, 91), absent(), absent(), absent(),
+                 absent(), absent(), absent(), absent(), absent(), absent(), absent(), absent()})
+          .equals(attention_composition(apart)));
 }
 
 // The parallel layer from plain ops: a product for each part, and an addition.
@@ -270,9 +242,12 @@ void add_attention(std::vector<Sample>& all) {
                  absent(), absent(), absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(far)));
   add_qk_norm(all);
+  add_clip(all);
 }
 
 }  // namespace
+
+Tensor shifted(const Tensor& x, const Tensor& shift) { return shift.defined() ? add(x, shift) : x; }
 
 std::vector<Sample> layer_samples() {
   std::vector<Sample> all;

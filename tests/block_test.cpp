@@ -55,7 +55,7 @@ TEST_CASE("block: with silent branches the stream's Jacobian is the identity, bu
 
 TEST_CASE("block: fused parallel branches are the separate ones, in fewer products and bytes",
           "[block][L38][L39]") {
-  const std::string qk = GENERATE("none", "head", "full");
+  const std::string qk = GENERATE("none", "head", "full", "heads");
   const ModelConfig apart = with({"parallel=shared_norm", "layers=1", "qk_norm=" + qk}),
                     fused = with({"parallel=shared_norm", "layers=1", "qk_norm=" + qk,
                                   "fused_parallel=true"});
