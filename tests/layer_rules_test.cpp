@@ -94,7 +94,6 @@ TEST_CASE_METHOD(Setup, "residual_add: says what does not fit", "[op][error]") {
     CHECK_THROWS_WITH(call(x, x, {}, attrs(1, p)), Contains("p must be in 0..1"));
   CHECK_THROWS_WITH(call(f64({1, 2}, {2}), f64({1, 2}, {2}), {}, attrs(1, 0.5)),
                     Contains("whole sequences are left out") && Contains("got (2)"));
-  CHECK_THROWS_WITH(residual_add(x, x, {}, 1, 0.5, nullptr), Contains("residual_add"));
   const ModuleScope scope("blocks", 3);
   CHECK_THROWS_WITH(call(x, x, gain), Contains("in blocks[3]"));
 }
