@@ -31,6 +31,7 @@ struct Options {
   CompareOptions compare;
   VerifyOptions verify;
   ImportOptions import;
+  ExportOptions export_model;
 };
 
 /// The options that every verb has.

@@ -135,6 +135,15 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("path", o.import.path, "Hugging Face directory or safetensors file")->required();
   v->add_option("--out", o.import.out, "Run directory to write");
   v->add_flag("--inspect", o.import.inspect, "Check and list the tensors, write nothing");
+  v = add(app, o.export_model, export_model, run, "export",
+          "Weights as a Hugging Face directory that the public library loads",
+          "tally export runs/demo --out demo-hf --verify");
+  v->add_option("model", o.export_model.path, "Run or Hugging Face directory")->required();
+  v->add_option("--out", o.export_model.out, "Folder to write")->required();
+  v->add_option("--to", o.export_model.to, "Format")->check(CLI::IsMember({"hf"}));
+  v->add_option("--family", o.export_model.family,
+                "model_type to write; otherwise the first that can say all of the model");
+  v->add_flag("--verify", o.export_model.verify, "Load it again and compare the logits");
 }
 
 }  // namespace tally::cli

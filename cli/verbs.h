@@ -138,4 +138,10 @@ struct ImportOptions : Common {
 };
 int import(const ImportOptions& options);
 
+struct ExportOptions : Common {
+  std::string path, out, to = "hf", family;
+  bool verify = false;
+};
+int export_model(const ExportOptions& options);
+
 }  // namespace tally::cli
