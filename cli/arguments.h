@@ -32,6 +32,7 @@ struct Options {
   VerifyOptions verify;
   ImportOptions import;
   ExportOptions export_model;
+  ConvertOptions convert;
 };
 
 /// The options that every verb has.

@@ -144,6 +144,15 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("--family", o.export_model.family,
                 "model_type to write; otherwise the first that can say all of the model");
   v->add_flag("--verify", o.export_model.verify, "Load it again and compare the logits");
+  v = add(app, o.convert, convert, run, "convert",
+          "Fewer heads of keys and values, or another order of rotary pairs",
+          "tally convert runs/demo --kv-heads 1 --out runs/demo-mqa");
+  v->add_option("model", o.convert.path, "Run or Hugging Face directory")->required();
+  v->add_option("--out", o.convert.out, "Run directory to write")->required();
+  v->add_option("--kv-heads", o.convert.kv_heads,
+                "Heads that remain: means of those they stand for");
+  v->add_option("--rope", o.convert.rope, "Order of rotary pairs")
+      ->check(CLI::IsMember({"half", "interleaved"}));
 }
 
 }  // namespace tally::cli

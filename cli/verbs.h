@@ -144,4 +144,10 @@ struct ExportOptions : Common {
 };
 int export_model(const ExportOptions& options);
 
+struct ConvertOptions : Common {
+  std::string path, out, rope;
+  int64_t kv_heads = 0;
+};
+int convert(const ConvertOptions& options);
+
 }  // namespace tally::cli
