@@ -27,7 +27,8 @@ struct DoctorOptions : Common {};
 int doctor(const DoctorOptions& options);
 
 struct ModelsOptions : Common {
-  std::string name;
+  std::string name, table, family;
+  bool small = false, markdown = false;
 };
 int models(const ModelsOptions& options);
 
