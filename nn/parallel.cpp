@@ -69,7 +69,7 @@ Tensor ParallelLayer::forward(const Tensor& x, const Tensor& w_in, const Tensor&
                               const Attrs& a, Saved* s) {
   AttentionLayer::Heads heads;
   const Tensor projected = project(x, w_in, b_in, table, a, heads, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias,
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, {},
                                            a.attention.attention, s ? &s->attention : nullptr);
   heads = {};
   if (s) s->table = table, s->attrs = a;
