@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/architecture.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
@@ -17,6 +18,7 @@ namespace {
 template <size_t N>
 using Names = std::string_view[N];
 
+constexpr Names<3> kArchitectures = {"decoder", "encoder", "encoder_decoder"};
 constexpr Names<3> kNorms = {"layer_norm", "rms_norm", "scale_norm"};
 constexpr Names<3> kNormGains = {"gamma", "one_plus_gamma", "none"};
 constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
@@ -74,6 +76,7 @@ void check_ranges(std::span<const Field<S>> fields, const S& values, const std::
 
 }  // namespace
 
+std::span<const std::string_view> enum_names(Architecture) { return kArchitectures; }
 std::span<const std::string_view> enum_names(Norm) { return kNorms; }
 std::span<const std::string_view> enum_names(NormGain) { return kNormGains; }
 std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
@@ -95,6 +98,7 @@ std::string own_spelling(std::string_view field) { return std::string(field); }
 
 void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   if (kv_heads == 0) kv_heads = heads;
+  if (encoder_layers == 0 && architecture == Architecture::encoder_decoder) encoder_layers = layers;
   if (head_dim == 0 && heads > 0) {
     tally::check(d_model % heads == 0, where, ": ", spelling("d_model"), " = ", d_model,
                  " must be a multiple of ", spelling("heads"), " = ", heads, " unless ",
@@ -118,6 +122,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                spelling("kv_heads"), " to ", divisors(heads));
   check_positions(*this, where, spelling);
   check_blocks(*this, where);
+  check_architecture(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
   const double weights = double(layers) * (width * d + 3 * d * double(d_ff)) +

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "models/architecture.h"
+
 namespace tally {
 namespace {
 
@@ -101,6 +103,7 @@ int64_t ParameterSpec::numel() const {
 }
 
 std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
+  if (config.architecture != Architecture::decoder) return architecture_specs(config);
   SpecList list(config);
   list.add("embedding.weight", {config.vocab, config.d_model}, Role::embedding);
   if (config.position == Position::learned) {
@@ -126,6 +129,7 @@ int64_t norm_width(const ModelConfig& c) {
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
+  if (c.architecture != Architecture::decoder) return architecture_counts(c);
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim, branches = c.gated ? 2 : 1;
   ParameterCount n;
   n.embedding = c.vocab * c.d_model;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
@@ -48,15 +49,19 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   r.options = o;
   r.parameters = parameter_counts(config);
   r.weights = static_cast<double>(r.parameters.total()) * static_cast<double>(size_of(o.dtype));
-  r.kv_cache_per_token = 2.0 *
-                         static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
-                         static_cast<double>(size_of(o.dtype));
+  const bool decoder = config.architecture == Architecture::decoder;
+  const double cached =
+      decoder ? 2.0 * static_cast<double>(config.layers * config.kv_heads * config.head_dim)
+              : architecture_cache(config);
+  r.kv_cache_per_token = cached * static_cast<double>(size_of(o.dtype));
   r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch) * static_cast<double>(needed);
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
-  const auto model = build_model(config, o.dtype, kMeta);
+  const auto model = decoder ? build_model(config, o.dtype, kMeta) : nullptr;
   Ledger ledger;
-  if (o.train) {
+  if (!decoder) {
+    architecture_pass(config, o, r, ledger);
+  } else if (o.train) {
     train_pass(*model, o, r);
   } else if (o.decode) {
     nn::KVCache cache = model->make_cache(o.batch, needed);
