@@ -201,6 +201,7 @@ std::vector<Preset> make_presets() {
   add_llama(zoo);
   add_llama3(zoo);
   add_relatives(zoo);
+  for (Preset& p : encoder_presets()) zoo.push_back(std::move(p));
   return zoo;
 }
 
