@@ -1,5 +1,7 @@
 #include "cli/verify_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -121,12 +123,27 @@ void compare_greedy(const Case& c, nn::Decoder& model, double bound, std::vector
   out.push_back({"greedy logits", worst, bound});
 }
 
+/// What a recording did otherwise than the models of its family. transformers adds Falcon's ALiBi
+/// twice when attention is "eager": once in the mask and once to the scores; its other kinds of
+/// attention, and the code that the weights come from, add it once.
+std::vector<std::string> as_recorded(const Case& c, const ModelConfig& model) {
+  const auto& metadata = c.file().metadata();
+  const auto kind = metadata.find("attn_implementation");
+  const bool eager = kind != metadata.end() && kind->second == "eager";
+  const bool falcon = model.position == Position::alibi && model.alibi_scale != 1;
+  if (!eager || !falcon) return {};
+  return {fmt::format("model.alibi_scale={:.17g}", 2 * model.alibi_scale)};
+}
+
 }  // namespace
 
 std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Device device) {
   const Case c(folder);
   const Checkpoint checkpoint = Checkpoint::hugging_face(folder);
-  LoadedModel loaded = load_model(folder, dtype, device);
+  const std::vector<std::string> changes = as_recorded(c, checkpoint.config());
+  for (const std::string& change : changes)
+    fmt::print(stderr, "as recorded: {} (docs/models.md)\n", change);
+  LoadedModel loaded = load_model(folder, dtype, device, changes);
   const bool exact = dtype == DType::f64, coarse = dtype == DType::bf16;
   const double tol_logits = exact ? 1e-9 : coarse ? 4e-2 : c.tolerance("tol_logits", 2e-5);
   const Tensor ids = c.ids("input_ids", device);

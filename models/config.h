@@ -120,6 +120,7 @@ struct ModelConfig {
   bool shared_expert_gate = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;
+  bool router_bias = false;
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1;

@@ -110,9 +110,10 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
 void check_experts(const ModelConfig& c, const std::string& where) {
   const ModelConfig plain;
   check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
-                          c.experts_per_token == plain.experts_per_token),
+                          c.experts_per_token == plain.experts_per_token && !c.router_bias),
         where,
-        ": shared_experts, expert_d_ff, experts_per_token and load_balance_loss need experts");
+        ": shared_experts, expert_d_ff, experts_per_token, router_bias and load_balance_loss need "
+        "experts");
   if (c.experts == 0) return;
   check(!c.fused_parallel, where,
         ": fused_parallel = true needs a dense feed-forward layer; set "
@@ -150,6 +151,7 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.d_model = c.d_model, o.d_ff = c.expert_d_ff, o.experts = c.experts;
   o.router.k = c.experts_per_token;
   o.router.score = static_cast<ops::RouterScore>(c.router);
+  o.router_bias = c.router_bias;
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;

@@ -143,6 +143,7 @@ std::span<const Field<ModelConfig>> model_fields() {
           "router",
           "scores of the experts: softmax (Mixtral, arXiv:2401.04088) or sigmoid "
           "(DeepSeek-V3, arXiv:2412.19437)"),
+      flag("router_bias", &M::router_bias, "a learned number added to each score (gpt-oss)"),
       flag("router_renormalise", &M::router_renormalise,
            "a token's weights add up to router_scale"),
       number("router_scale", &M::router_scale, 0, 1e6, "times the weights"),

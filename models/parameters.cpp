@@ -80,7 +80,7 @@ class SpecList {
     const int64_t e = c.experts, d = c.d_model, f = c.expert_d_ff, wide = c.gated ? 2 * f : f,
                   shared = c.shared_experts * f;
     const std::string up = c.gated ? "gate_up" : "up";
-    add(at + "mlp.router.weight", {e, d}, Role::projection);
+    linear(at + "mlp.router", e, d, c.router_bias, Role::projection);
     add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
     if (c.mlp_bias) add(at + "mlp.experts." + up + ".bias", {e, wide}, Role::bias);
     add(at + "mlp.experts.down.weight", {e, d, f}, Role::residual_projection);
@@ -171,7 +171,7 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   n.multiplied = dense * products(c.d_ff);
   if (n.expert_layers == 0) return n;
   const int64_t gate = c.shared_expert_gate ? d : 0;
-  n.parameters += n.expert_layers * (c.experts * (d + layer(c.expert_d_ff)) +
+  n.parameters += n.expert_layers * (c.experts * (d + c.router_bias + layer(c.expert_d_ff)) +
                                      (shared > 0 ? layer(shared) : 0) + gate);
   n.multiplied += n.expert_layers * (c.experts * d + c.experts_per_token * products(c.expert_d_ff) +
                                      products(shared) + gate);

@@ -1,0 +1,324 @@
+// Families with the names of GPT: Conv1D or fused products, LayerNorm, mostly learned positions.
+#include <cmath>
+
+#include "core/error.h"
+#include "models/hf_reader.h"
+
+namespace tally {
+namespace {
+
+void layer_norm(ModelConfig& m) {
+  m.norm = Norm::layer_norm, m.norm_bias = true, m.norm_eps = 1e-5;
+  m.gated = false;
+}
+void all_biases(ModelConfig& m) { m.qkv_bias = m.attention_output_bias = m.mlp_bias = true; }
+
+HfFamily gpt1() {
+  HfFamily f{};
+  f.model_type = "openai-gpt";
+  f.entries = {{"n_layer", "layers", true},       {"n_embd", "d_model", true},
+               {"n_head", "heads", true},         {"vocab_size", "vocab", true},
+               {"n_positions", "context", true},  {"layer_norm_epsilon", "norm_eps"},
+               {"initializer_range", "init_std"}, {"tie_word_embeddings", "tied_head"}};
+  f.activation_key = "", f.activation = "";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m), all_biases(m);
+    m.position = Position::learned, m.tied_head = true;
+    m.placement = Placement::post;
+    // What this family calls gelu is the tanh form.
+    m.activation = Activation::gelu_tanh;
+  };
+  f.read = [](HfReader& r, ModelConfig&) { r.only("afn", "gelu"); };
+  f.prefix = "transformer.", f.blocks = "h.";
+  f.rows = {{"embedding", "tokens_embed"},
+            {"position", "positions_embed"},
+            {"attention.q", "attn.c_attn", true},
+            {"attention.k", "attn.c_attn", true},
+            {"attention.v", "attn.c_attn", true},
+            {"attention.out", "attn.c_proj", true},
+            {"attention_norm", "ln_1"},
+            {"mlp.up", "mlp.c_fc", true},
+            {"mlp.down", "mlp.c_proj", true},
+            {"mlp_norm", "ln_2"},
+            {"head", "lm_head"}};
+  f.buffers = {".attn.bias"};
+  return f;
+}
+
+HfFamily gpt2() {
+  HfFamily f = gpt1();
+  f.model_type = "gpt2";
+  f.entries.push_back({"n_inner", "d_ff"});
+  f.fixed = {{"scale_attn_weights", "true"},
+             {"scale_attn_by_inverse_layer_idx", "false"},
+             {"reorder_and_upcast_attn", "false"}};
+  f.activation_key = "activation_function", f.activation = "gelu_new";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m), all_biases(m);
+    m.position = Position::learned, m.tied_head = true, m.init = Init::gpt2;
+  };
+  f.read = nullptr;
+  f.rows[0].stored = "wte", f.rows[1].stored = "wpe";
+  f.rows.push_back({"final_norm", "ln_f"});
+  f.buffers = {".attn.bias", ".attn.masked_bias"};
+  return f;
+}
+
+HfFamily gpt_j() {
+  HfFamily f{};
+  f.model_type = "gptj";
+  f.entries = {{"n_layer", "layers", true},         {"n_embd", "d_model", true},
+               {"n_head", "heads", true},           {"n_inner", "d_ff"},
+               {"vocab_size", "vocab", true},       {"n_positions", "context", true},
+               {"layer_norm_epsilon", "norm_eps"},  {"initializer_range", "init_std"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.activation_key = "activation_function", f.activation = "gelu_new";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m);
+    m.parallel = Parallel::shared_norm, m.mlp_bias = true;
+    m.rope_layout = RopeLayout::interleaved;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    const int64_t turned = r.integer("rotary_dim", 64), head = m.heads ? m.d_model / m.heads : 0;
+    check(turned >= 2 && turned <= head, r.where("rotary_dim"), " = ", turned,
+          " must be from 2 to n_embd / n_head = ", head);
+    m.rope_fraction = double(turned) / double(head);
+    // An untied head has a bias, a tied one has too: it is a tensor of its own.
+    m.head_bias = true;
+  };
+  f.prefix = "transformer.", f.blocks = "h.";
+  f.rows = {{"embedding", "wte"},           {"attention_norm", "ln_1"},
+            {"attention.q", "attn.q_proj"}, {"attention.k", "attn.k_proj"},
+            {"attention.v", "attn.v_proj"}, {"attention.out", "attn.out_proj"},
+            {"mlp.up", "mlp.fc_in"},        {"mlp.down", "mlp.fc_out"},
+            {"final_norm", "ln_f"},         {"head", "lm_head"}};
+  f.buffers = {".attn.bias", ".attn.masked_bias"};
+  return f;
+}
+
+HfFamily gpt_neo() {
+  HfFamily f{};
+  f.model_type = "gpt_neo";
+  f.entries = {{"num_layers", "layers", true},      {"hidden_size", "d_model", true},
+               {"num_heads", "heads", true},        {"intermediate_size", "d_ff"},
+               {"vocab_size", "vocab", true},       {"max_position_embeddings", "context", true},
+               {"layer_norm_epsilon", "norm_eps"},  {"initializer_range", "init_std"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.activation_key = "activation_function", f.activation = "gelu_new";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m);
+    m.attention_output_bias = m.mlp_bias = m.tied_head = true;
+    m.position = Position::learned;
+    m.attention_scale = 1;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    // [[["global", "local"], 6]] and the list it stands for; one of them is enough.
+    const Json* types = r.find("attention_types");
+    const Json* list = r.find("attention_layers");
+    std::vector<std::string> kinds;
+    const auto add = [&](const Json& kind) {
+      check(kind == "global" || kind == "local", r.where("attention_types"), ": ", kind.dump(),
+            " is not a kind of layer; global and local are");
+      kinds.emplace_back(kind == "global" ? "full" : "window");
+    };
+    if (list && list->is_array()) {
+      for (const Json& kind : *list) add(kind);
+    } else if (types && types->is_array() && types->size() == 1 && (*types)[0].is_array() &&
+               (*types)[0].size() == 2 && (*types)[0][0].is_array()) {
+      for (const Json& kind : (*types)[0][0]) add(kind);
+    } else {
+      fail(r.where("attention_types"), " must be [[[kinds of layers], times]]");
+    }
+    const int64_t window = r.integer("window_size", 256);
+    if (std::find(kinds.begin(), kinds.end(), "window") == kinds.end()) return;
+    m.attention_pattern = kinds, m.window = window;
+  };
+  f.prefix = "transformer.", f.blocks = "h.";
+  f.rows = {{"embedding", "wte"},
+            {"position", "wpe"},
+            {"attention_norm", "ln_1"},
+            {"attention.q", "attn.attention.q_proj"},
+            {"attention.k", "attn.attention.k_proj"},
+            {"attention.v", "attn.attention.v_proj"},
+            {"attention.out", "attn.attention.out_proj"},
+            {"mlp_norm", "ln_2"},
+            {"mlp.up", "mlp.c_fc"},
+            {"mlp.down", "mlp.c_proj"},
+            {"final_norm", "ln_f"},
+            {"head", "lm_head"}};
+  f.buffers = {".attn.attention.bias", ".attn.attention.masked_bias"};
+  return f;
+}
+
+HfFamily gpt_neox() {
+  HfFamily f{};
+  f.model_type = "gpt_neox";
+  f.entries = {{"num_hidden_layers", "layers", true},
+               {"hidden_size", "d_model", true},
+               {"num_attention_heads", "heads", true},
+               {"intermediate_size", "d_ff", true},
+               {"vocab_size", "vocab", true},
+               {"max_position_embeddings", "context"},
+               {"layer_norm_eps", "norm_eps"},
+               {"initializer_range", "init_std"},
+               {"rotary_emb_base", "rope_base"},
+               {"attention_bias", "qkv_bias"},
+               {"attention_bias", "attention_output_bias"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.activation_key = "hidden_act", f.activation = "gelu";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m), all_biases(m);
+    m.context = 2048;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    if (r.flag("use_parallel_residual", true)) m.parallel = Parallel::two_norms;
+    r.read_rope("rotary_pct", 0.25);
+  };
+  f.prefix = "gpt_neox.", f.blocks = "layers.";
+  f.rows = {{"embedding", "embed_in"},
+            {"attention_norm", "input_layernorm"},
+            {"attention.q", "attention.query_key_value", false, HfOrder::groups},
+            {"attention.k", "attention.query_key_value", false, HfOrder::groups},
+            {"attention.v", "attention.query_key_value", false, HfOrder::groups},
+            {"attention.out", "attention.dense"},
+            {"mlp_norm", "post_attention_layernorm"},
+            {"mlp.up", "mlp.dense_h_to_4h"},
+            {"mlp.down", "mlp.dense_4h_to_h"},
+            {"final_norm", "final_layer_norm"},
+            {"head", "embed_out"}};
+  f.buffers = {".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq"};
+  return f;
+}
+
+HfFamily bloom() {
+  HfFamily f = gpt_neox();
+  f.model_type = "bloom";
+  f.entries = {{"n_layer", "layers"},
+               {"num_hidden_layers", "layers"},
+               {"hidden_size", "d_model"},
+               {"n_embed", "d_model"},
+               {"n_head", "heads"},
+               {"num_attention_heads", "heads"},
+               {"vocab_size", "vocab", true},
+               {"seq_length", "context"},
+               {"layer_norm_epsilon", "norm_eps"},
+               {"initializer_range", "init_std"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.fixed = {{"apply_residual_connection_post_layernorm", "false"}};
+  f.activation_key = "", f.activation = "";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m), all_biases(m);
+    m.context = 2048, m.tied_head = m.embedding_norm = true;
+    m.position = Position::alibi, m.activation = Activation::gelu_tanh;
+  };
+  f.read = nullptr;
+  f.prefix = "transformer.", f.blocks = "h.";
+  for (HfRow& row : f.rows) {
+    if (row.stored == "attention.query_key_value") row.stored = "self_attention.query_key_value";
+    if (row.stored == "attention.dense") row.stored = "self_attention.dense";
+    if (row.piece == "embedding") row.stored = "word_embeddings";
+    if (row.piece == "final_norm") row.stored = "ln_f";
+    if (row.piece == "head") row.stored = "lm_head";
+  }
+  f.rows.push_back({"embedding_norm", "word_embeddings_layernorm"});
+  f.buffers = {};
+  return f;
+}
+
+bool has_two_norms(const ModelConfig& m) { return m.parallel == Parallel::two_norms; }
+bool has_one_norm(const ModelConfig& m) { return !has_two_norms(m); }
+
+void read_falcon(HfReader& r, ModelConfig& m) {
+  const bool grouped = r.flag("new_decoder_architecture", false);
+  const bool one_key = r.flag("multi_query", true);
+  const bool parallel = r.flag("parallel_attn", true) || grouped;
+  // The number of heads stands there whether it is used or not.
+  const int64_t kv_heads = r.integer("num_kv_heads", m.heads);
+  m.kv_heads = grouped ? kv_heads : one_key ? 1 : m.heads;
+  const int64_t norms = r.integer("num_ln_in_parallel_attn", grouped ? 2 : 1);
+  check(norms == 1 || norms == 2, r.where("num_ln_in_parallel_attn"), " = ", norms,
+        " must be 1 or 2");
+  if (parallel) m.parallel = grouped && norms == 2 ? Parallel::two_norms : Parallel::shared_norm;
+  m.qkv_bias = m.attention_output_bias = m.mlp_bias = r.flag("bias", false);
+  r.read_rope();
+  if (!r.flag("alibi", false)) return;
+  m.position = Position::alibi;
+  // Added before the scores are divided by sqrt(head_dim).
+  m.alibi_scale = 1 / std::sqrt(double(m.d_model) / double(m.heads));
+}
+
+HfFamily falcon() {
+  HfFamily f = bloom();
+  f.model_type = "falcon";
+  f.entries = {{"num_hidden_layers", "layers", true},  {"hidden_size", "d_model", true},
+               {"num_attention_heads", "heads", true}, {"ffn_hidden_size", "d_ff"},
+               {"vocab_size", "vocab", true},          {"max_position_embeddings", "context"},
+               {"layer_norm_epsilon", "norm_eps"},     {"initializer_range", "init_std"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.fixed = {};
+  f.activation_key = "activation", f.activation = "gelu";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m);
+    m.context = 2048, m.tied_head = true;
+  };
+  f.read = read_falcon;
+  f.rows.pop_back();  // no norm of the embedding
+  for (HfRow& row : f.rows) {
+    if (row.piece == "attention_norm") row.when = has_one_norm;
+  }
+  std::erase_if(f.rows, [](const HfRow& row) { return row.piece == "mlp_norm"; });
+  f.rows.push_back({.piece = "attention_norm", .stored = "ln_attn", .when = has_two_norms});
+  f.rows.push_back({.piece = "mlp_norm", .stored = "ln_mlp", .when = has_two_norms});
+  f.rows.push_back(
+      {.piece = "mlp_norm", .stored = "post_attention_layernorm", .when = has_one_norm});
+  f.buffers = {"rotary_emb.inv_freq"};
+  return f;
+}
+
+HfFamily opt() {
+  HfFamily f{};
+  f.model_type = "opt";
+  f.entries = {{"num_hidden_layers", "layers", true},
+               {"hidden_size", "d_model", true},
+               {"num_attention_heads", "heads", true},
+               {"ffn_dim", "d_ff", true},
+               {"vocab_size", "vocab", true},
+               {"max_position_embeddings", "context"},
+               {"init_std", "init_std"},
+               {"tie_word_embeddings", "tied_head"}};
+  f.fixed = {{"_remove_final_layer_norm", "false"},
+             {"enable_bias", "true"},
+             {"layer_norm_elementwise_affine", "true"}};
+  f.activation_key = "activation_function", f.activation = "relu";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m), all_biases(m);
+    m.context = 2048, m.tied_head = true;
+    m.position = Position::learned, m.position_offset = 2;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    if (!r.flag("do_layer_norm_before", true)) m.placement = Placement::post;
+    r.only("word_embed_proj_dim", m.d_model);
+  };
+  f.prefix = "model.decoder.", f.blocks = "layers.";
+  f.rows = {{"embedding", "embed_tokens"},
+            {"position", "embed_positions"},
+            {"attention_norm", "self_attn_layer_norm"},
+            {"attention.q", "self_attn.q_proj"},
+            {"attention.k", "self_attn.k_proj"},
+            {"attention.v", "self_attn.v_proj"},
+            {"attention.out", "self_attn.out_proj"},
+            {"mlp_norm", "final_layer_norm"},
+            {"mlp.up", "fc1"},
+            {"mlp.down", "fc2"},
+            {"final_norm", "final_layer_norm"},
+            {"head", "lm_head"}};
+  return f;
+}
+
+}  // namespace
+
+std::vector<HfFamily> gpt_families() {
+  return {gpt1(), gpt2(), gpt_j(), gpt_neo(), gpt_neox(), bloom(), falcon(), opt()};
+}
+
+}  // namespace tally
