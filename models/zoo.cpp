@@ -18,6 +18,7 @@ std::vector<Preset> make_presets() {
   for (const auto& list : lists) {
     for (const zoo::Family& family : list) zoo::add_scaled_down(all, family);
   }
+  for (Preset& p : encoder_presets()) all.push_back(std::move(p));
   return all;
 }
 

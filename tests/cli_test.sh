@@ -48,6 +48,13 @@ expect 2 'a whole number from 0' train llama-smoke --data short.txt --out run --
 expect 2 'excludes' account gpt2 --train --decode
 expect 0 '^$' account llama-smoke --train --fit 2TB  # ids of meta's batches hold no memory
 expect 0 '^$' account gpt2 --decode
+expect 0 '^$' account bert-base --train --batch 2
+expect 0 '^$' account t5-small --decode
+expect 1 'an encoder writes no text' account bert-base --decode
+expect 1 'leave out --algebra' account t5-small --algebra
+expect 1 'is no decoder .*gradcheck' train bert-base --data short.txt --out run
+expect 0 '^$' train bert-base --print-config
+expect 1 'this is for decoders' profile t5-small --steps 1
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
 expect 2 'subcommand is required' verify optim some
