@@ -223,6 +223,11 @@ class Algebra {
 
 }  // namespace
 
-std::vector<Formula> algebra(const Report& report) { return Algebra(report).lines(); }
+std::vector<Formula> algebra(const Report& report) {
+  check(report.config.architecture == Architecture::decoder,
+        "algebra: its formulas are those of decoders; leave out --algebra for ",
+        report.config.name);
+  return Algebra(report).lines();
+}
 
 }  // namespace tally

@@ -10,6 +10,7 @@
 
 namespace tally {
 
+enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -49,6 +50,7 @@ enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
 enum class Schedule : uint8_t { constant, cosine };
 
+std::span<const std::string_view> enum_names(Architecture);
 std::span<const std::string_view> enum_names(Norm);
 std::span<const std::string_view> enum_names(NormGain);
 std::span<const std::string_view> enum_names(Placement);
@@ -71,7 +73,7 @@ using Spelling = std::function<std::string(std::string_view)>;
 /// Our own names.
 std::string own_spelling(std::string_view field);
 
-/// A decoder-only language model: one struct, a field for every choice. What each field means, its
+/// A language model: one struct, a field for every choice. What each field means, its
 /// range and its name in JSON stand once, in model_fields().
 struct ModelConfig {
   std::string name;
@@ -82,6 +84,11 @@ struct ModelConfig {
   int64_t embedding_dim = 0;  // 0: d_model
   int64_t d_ff = 0;           // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
   int64_t vocab = 0, context = 0;
+
+  // Checked and made into modules by models/architecture.h.
+  Architecture architecture = Architecture::decoder;
+  int64_t encoder_layers = 0, encoder_heads = 0, encoder_d_ff = 0;  // 0: as the decoder's
+  int64_t segment_types = 0, padding_id = -1;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;

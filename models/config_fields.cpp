@@ -41,6 +41,21 @@ std::span<const Field<ModelConfig>> model_fields() {
              "(OPT-350M, arXiv:2205.01068); 0: d_model, without products"),
       number("vocab", &M::vocab, 1, 1 << 24, "number of token ids"),
       number("context", &M::context, 1, 1 << 30, "longest sequence, in tokens"),
+      enum_field<&M::architecture>(
+          "architecture",
+          "decoder (a token sees what came before), encoder (BERT: every token sees all; Devlin et "
+          "al. 2018, arXiv:1810.04805) or encoder_decoder (T5: a decoder that reads an encoder's "
+          "output; Vaswani et al. 2017, arXiv:1706.03762); `train` and `sample` are for decoders"),
+      number("encoder_layers", &M::encoder_layers, 0, 10000,
+             "encoder_decoder: layers of the encoder; 0: as many as layers"),
+      number("encoder_heads", &M::encoder_heads, 0, 1 << 16,
+             "encoder_decoder: heads of the encoder, together as wide as the decoder's; 0: heads"),
+      number("encoder_d_ff", &M::encoder_d_ff, 0, 1 << 22,
+             "encoder_decoder: d_ff of the encoder; 0: d_ff"),
+      number("segment_types", &M::segment_types, 0, 1 << 20,
+             "encoder: kinds of segments that have a row each, added to the embedding"),
+      number("padding_id", &M::padding_id, -1, 1 << 24,
+             "encoder, encoder_decoder: the id whose row gets no gradient; -1: none"),
       enum_field<&M::norm>(
           "norm",
           "layer_norm (Ba et al. 2016, arXiv:1607.06450), rms_norm (Zhang and "
@@ -235,7 +250,7 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("attention_soft_cap", &M::attention_soft_cap, 0, 1e6,
              "c: scores u become c tanh(u / c) (Gemma 2, arXiv:2408.00118: 50); 0: none"),
       number("attention_scale", &M::attention_scale, 0, 1e6,
-             "factor of the scores; 0: 1 / sqrt(head_dim)"),
+             "factor of the scores; 0: 1 / sqrt(head_dim) (T5: 1)"),
       flag("attention_sink", &M::attention_sink,
            "a learned score of each head in the softmax, without a value (gpt-oss; Xiao et al. "
            "2023, "

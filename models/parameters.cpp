@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "models/architecture.h"
+
 namespace tally {
 namespace {
 
@@ -145,6 +147,7 @@ int64_t ParameterSpec::numel() const {
 }
 
 std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
+  if (config.architecture != Architecture::decoder) return architecture_specs(config);
   SpecList list(config);
   const int64_t width = config.embedding_width();
   list.add("embedding.weight", {config.vocab, width}, Role::embedding);
@@ -219,6 +222,7 @@ int64_t qk_norm_parameters(const ModelConfig& c) {
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
+  if (c.architecture != Architecture::decoder) return architecture_counts(c);
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
   ParameterCount n;
   n.embedding = c.vocab * c.embedding_width() + 2 * c.embedding_dim * c.d_model;
