@@ -32,8 +32,11 @@ class Algebra {
 
   void parameters() {
     const ParameterCount& p = r_.parameters;
-    const std::string size = n(c_.vocab) + " x " + n(c_.d_model);
-    add("embedding", "V D", size, d(c_.vocab) * d(c_.d_model), d(p.embedding), "parameters");
+    const int64_t e = c_.embedding_dim, rows = c_.vocab * c_.embedding_width();
+    const std::string size = n(c_.vocab) + " x " + n(c_.embedding_width());
+    add("embedding", e > 0 ? "V E + 2 E D" : "V D",
+        size + (e > 0 ? fmt::format(" + 2 x {} x {}", e, c_.d_model) : ""),
+        d(rows) + 2 * d(e) * d(c_.d_model), d(p.embedding), "parameters");
     if (c_.position == Position::learned)
       add("positions", "context D", n(c_.context + c_.position_offset) + " x " + n(c_.d_model),
           d(c_.context + c_.position_offset) * d(c_.d_model), d(p.position), "parameters");
@@ -60,10 +63,10 @@ class Algebra {
     const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
     add("head",
         c_.tied_head   ? "0 (tied to the embedding)"
-        : c_.head_bias ? "V D + V"
-                       : "V D",
-        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(c_.vocab) * d(c_.d_model)) + head_bias,
-        d(p.head), "parameters");
+        : c_.head_bias ? (e > 0 ? "V E + V" : "V D + V")
+                       : (e > 0 ? "V E" : "V D"),
+        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(rows)) + head_bias, d(p.head),
+        "parameters");
     add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
   }
 
@@ -101,7 +104,7 @@ class Algebra {
         d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
         "parameters");
     if (each > 0)
-      add("norms of q and k", c_.qk_norm == QKNorm::full ? "L (H + G) K" : "2 L K",
+      add("norms of q and k", c_.qk_norm == QKNorm::head ? "2 L K" : "L (H + G) K",
           fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
@@ -117,7 +120,8 @@ class Algebra {
     const int64_t matrices = c_.layers * ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
                              feed_forward_counts(c_).multiplied;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
-    const int64_t weights = matrices + c_.vocab * c_.d_model;
+    const int64_t weights =
+        matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
     const double forward = 2 * d(b * t) * d(weights);
     const std::string tokens = fmt::format("{} x {}", b, t);
     add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
@@ -206,6 +210,11 @@ class Algebra {
 
 }  // namespace
 
-std::vector<Formula> algebra(const Report& report) { return Algebra(report).lines(); }
+std::vector<Formula> algebra(const Report& report) {
+  check(report.config.architecture == Architecture::decoder,
+        "algebra: its formulas are those of decoders; leave out --algebra for ",
+        report.config.name);
+  return Algebra(report).lines();
+}
 
 }  // namespace tally

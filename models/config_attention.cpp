@@ -82,4 +82,12 @@ int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
   return sum;
 }
 
+CacheSize cache_size(const ModelConfig& c, int64_t written, int64_t read) {
+  if (c.architecture == Architecture::encoder) return {};
+  const double in_layer = 2.0 * static_cast<double>(c.kv_heads * c.head_dim);
+  int64_t tokens = cached_tokens(c, written);
+  if (c.architecture == Architecture::encoder_decoder) tokens += c.layers * read;
+  return {in_layer * static_cast<double>(c.layers), in_layer * static_cast<double>(tokens)};
+}
+
 }  // namespace tally
