@@ -24,7 +24,7 @@ Sample feed_forward_of(const std::string& name, const FeedForwardLayer::Attrs& a
   Sample s = sample<FeedForwardLayer>(
       name, a,
       {normal(x, 1), gate ? normal({f, d}, 2) : absent(), gate ? row(f, 3) : absent(),
-       normal({rows, d}, 4), row(rows, 5), normal({d, f}, 6), row(d, 7)});
+       normal({rows, d}, 4), row(rows, 5), normal({d, f}, 6), row(d, 7), absent(), absent()});
   s.derived = true;
   return s;
 }
@@ -90,7 +90,8 @@ Sample attention_layer_of(const std::string& name, AttentionLayer::Attrs a, cons
        own(g, 6), f.fused ? absent() : row(g, 7), normal({d, q}, 8), row(d, 9),
        f.turned ? angles(x[1] + 1, a.head_dim) : absent(), absent(), gain(q, head || full, 10),
        gain(q, full, 11), gain(g, head || full, 12), gain(g, full, 13),
-       f.sink ? normal({a.heads}, 14) : absent(), f.gated ? normal({q, d}, 15) : absent()});
+       f.sink ? normal({a.heads}, 14) : absent(), f.gated ? normal({q, d}, 15) : absent(), absent(),
+       absent()});
   s.composition = attention_composition(a);
   s.derived = true;
   return s;
@@ -188,11 +189,11 @@ Sample parallel_of(const std::string& name, const ParallelLayer::Attrs& a, bool 
                    const Shape& x) {
   const int64_t d = x[-1], q = a.attention.heads * a.attention.head_dim;
   const auto row = [&](int64_t n, uint64_t seed) { return bias ? normal({n}, seed) : absent(); };
-  Sample s =
-      sample<ParallelLayer>(name, a,
-                            {normal(x, 1), normal({a.rows(), d}, 2), row(a.rows(), 3),
-                             normal({d, q}, 4), row(d, 5), normal({d, a.d_ff}, 6), row(d, 7),
-                             turned ? angles(x[1], a.attention.head_dim) : absent(), absent()});
+  Sample s = sample<ParallelLayer>(
+      name, a,
+      {normal(x, 1), normal({a.rows(), d}, 2), row(a.rows(), 3), normal({d, q}, 4), row(d, 5),
+       normal({d, a.d_ff}, 6), row(d, 7), turned ? angles(x[1], a.attention.head_dim) : absent(),
+       absent(), absent(), absent(), absent(), absent(), absent()});
   s.composition = parallel_composition(a);
   s.derived = true;
   return s;

@@ -49,8 +49,8 @@ TEST_CASE("every op: the cpu backend equals the reference within what rounding c
     });
   }
   std::printf(
-      "largest difference of cpu and reference, in units in the last place and as a part of "
-      "the bound\n%-24s",
+      "largest difference of cpu and reference, in units in the last place of the "
+      "largest number of a tensor, and as a part of the bound\n%-24s",
       "op");
   for (const DType dtype : types) std::printf("%12s%10s", to_text(dtype).c_str(), "of bound");
   for (const auto& [op, row] : table) {

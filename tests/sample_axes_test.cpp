@@ -23,7 +23,9 @@ const Reasons& reasons(Axis axis) {
       {broadcast, {{"dropout", kShapes}, {"gate", kShapes}}},
       {strided,
        {{"adamw_update", "parameters and moments are dense: the optimizer owns them"},
-        {"clip", "gradients are dense: the tape makes them"}}},
+        {"clip", "gradients are dense: the tape makes them"},
+        {"document_ids", "ids of tokens are dense: whoever reads a text makes them"},
+        {"selection_bias", "bias and load are dense: a module owns them"}}},
   };
   static const Reasons none;
   const auto found = all.find(axis);

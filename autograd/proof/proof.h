@@ -11,7 +11,8 @@ struct ProofResult {
   double error = 0, bound = 0;
   std::string note;     // where the worst error is
   std::string mistake;  // of gradient proofs that failed: the likely mistake
-  double ulp = 0;       // of backend proofs: the largest difference in units in the last place
+  double ulp = 0;       // of backend proofs: the largest difference, in units in the last place of
+                        // the largest number of its tensor
   // The worst element of gradient proofs.
   int input = -1;
   int64_t element = -1;
