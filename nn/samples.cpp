@@ -173,6 +173,7 @@ std::vector<Sample> layer_samples() {
   add_layer_grid(all);
   add_modules(all);
   add_stack_modules(all);
+  add_recurrent_modules(all);
   return all;
 }
 

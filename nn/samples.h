@@ -13,5 +13,6 @@ void add_feed_forward(std::vector<Sample>& all);
 void add_layer_grid(std::vector<Sample>& all);     // every option of a layer with every other
 void add_modules(std::vector<Sample>& all);        // norms, mixtures, latent attention, blocks
 void add_stack_modules(std::vector<Sample>& all);  // encoders, decoders, both
+void add_recurrent_modules(std::vector<Sample>& all);
 
 }  // namespace tally::nn
