@@ -117,7 +117,10 @@ expect 2 'not in range' compare llama-smoke llama-smoke --values --tolerance nan
 expect 1 'eps must lie between' train llama-smoke --data "$text" --out run --set train.eps=0
 expect 1 'got .0x10GB' account gpt2 --fit 0x10GB
 expect 1 'one batch does not serve' compare demo llama-smoke --values --seq 8
-expect 1 'is not the directory of a run' compare llama-smoke gpt-smoke
+expect 0 '^$' compare llama-smoke gpt-smoke
+expect 1 'there is no preset' compare gpt2 gpt2-mediun
+expect 1 'did you mean "norm"' models --table norms
+expect 1 'did you mean "Gemma 2"' models --family "Gemma-2"
 
 # Output that does not arrive is an error, whatever printed it.
 lost() {
