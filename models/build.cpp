@@ -48,6 +48,7 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   nn::Decoder::Options o;
   o.vocab = c.vocab;
   o.context = c.context;
+  o.embedding_dim = c.embedding_dim;
   o.layers = c.layers;
   o.block = block_options(c);
   o.positions = position_options(c);

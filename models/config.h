@@ -11,6 +11,7 @@
 namespace tally {
 
 enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
+enum class AttentionKind : uint8_t { heads, latent };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -18,7 +19,7 @@ enum class FinalNorm : uint8_t { automatic, on, off };
 enum class FixNorm : uint8_t { none, head, both };
 enum class Parallel : uint8_t { none, shared_norm, two_norms };
 enum class ResidualGain : uint8_t { none, scalar, vector };
-enum class QKNorm : uint8_t { none, head, full };
+enum class QKNorm : uint8_t { none, head, full, heads };
 enum class Router : uint8_t { softmax, sigmoid };
 enum class Activation : uint8_t {
   relu,
@@ -51,6 +52,7 @@ enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup 
 enum class Schedule : uint8_t { constant, cosine };
 
 std::span<const std::string_view> enum_names(Architecture);
+std::span<const std::string_view> enum_names(AttentionKind);
 std::span<const std::string_view> enum_names(Norm);
 std::span<const std::string_view> enum_names(NormGain);
 std::span<const std::string_view> enum_names(Placement);
@@ -79,15 +81,22 @@ struct ModelConfig {
   std::string name;
 
   int64_t layers = 0, d_model = 0, heads = 0;
-  int64_t kv_heads = 0;  // 0: as many as heads
-  int64_t head_dim = 0;  // 0: d_model / heads
-  int64_t d_ff = 0;      // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
+  int64_t kv_heads = 0;       // 0: as many as heads
+  int64_t head_dim = 0;       // 0: d_model / heads, or what latent attention says
+  int64_t embedding_dim = 0;  // 0: d_model
+  int64_t d_ff = 0;           // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
   int64_t vocab = 0, context = 0;
 
   // Checked and made into modules by models/architecture.h.
   Architecture architecture = Architecture::decoder;
   int64_t encoder_layers = 0, encoder_heads = 0, encoder_d_ff = 0;  // 0: as the decoder's
   int64_t segment_types = 0, padding_id = -1;
+
+  // Checked and made into options by models/config_latent.h. Sizes 0: none.
+  AttentionKind attention = AttentionKind::heads;
+  int64_t q_lora_rank = 0, kv_lora_rank = 0;
+  int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+  double latent_norm_eps = 1e-6;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
@@ -151,6 +160,7 @@ struct ModelConfig {
   int64_t attention_stride = 0, attention_summary = 1;
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
   bool attention_sink = false, attention_gate = false;
+  double qkv_clip = 0;  // 0: none
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
   bool tied_head = false;
@@ -164,6 +174,9 @@ struct ModelConfig {
   double init_std = 0.02;
 
   bool operator==(const ModelConfig&) const = default;
+
+  /// Width of the embedding and the head.
+  int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
 
   /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
   /// Throws Error if d_model cannot be divided by heads.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/config_latent.h"
 
 namespace tally {
 namespace {
@@ -31,7 +32,8 @@ static_assert(same(ResidualGain::none, nn::ResidualGain::none) &&
               same(ResidualGain::vector, nn::ResidualGain::vector));
 static_assert(same(QKNorm::none, nn::QKNorm::Width::none) &&
               same(QKNorm::head, nn::QKNorm::Width::head) &&
-              same(QKNorm::full, nn::QKNorm::Width::full));
+              same(QKNorm::full, nn::QKNorm::Width::full) &&
+              same(QKNorm::heads, nn::QKNorm::Width::heads));
 static_assert(same(Router::softmax, ops::RouterScore::softmax) &&
               same(Router::sigmoid, ops::RouterScore::sigmoid));
 
@@ -75,6 +77,12 @@ void check_residual(const ModelConfig& c, const std::string& where) {
 void check_qk_norm(const ModelConfig& c, const std::string& where) {
   check(c.qk_norm == QKNorm::none || c.norm != Norm::scale_norm, where,
         ": qk_norm needs norm = layer_norm or rms_norm");
+  check(c.qk_norm != QKNorm::heads || (c.norm_gain == NormGain::gamma && !c.norm_bias), where,
+        ": qk_norm = heads has a gain for each head that multiplies as it is, and no bias; set "
+        "norm_gain to gamma and norm_bias to false, or qk_norm to head");
+  check(c.qkv_clip == 0 || (c.position != Position::xl_relative && !c.fused_parallel), where,
+        ": qkv_clip = ", c.qkv_clip,
+        " has no place in position = xl_relative or fused_parallel = true; set it to 0");
   check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
         ": qk_norm has no place in position = xl_relative, whose queries have two biases");
 }
@@ -139,6 +147,7 @@ nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& n
                                                    : ops::RotaryPairs::interleaved;
   a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
   a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
+  a.clip = c.qkv_clip;
   a.sink = c.attention_sink, a.gate = c.attention_gate;
   return a;
 }
@@ -185,6 +194,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.residual.drop = c.stochastic_depth;
   o.experts = experts_of(c);
   o.attention = attention_of(c, o.norm);
+  o.latent = latent_options(c);
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

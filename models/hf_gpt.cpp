@@ -297,7 +297,8 @@ HfFamily opt() {
   };
   f.read = [](HfReader& r, ModelConfig& m) {
     if (!r.flag("do_layer_norm_before", true)) m.placement = Placement::post;
-    r.only("word_embed_proj_dim", m.d_model);
+    const int64_t width = r.integer("word_embed_proj_dim", m.d_model);
+    if (width != m.d_model) m.embedding_dim = width;
   };
   f.prefix = "model.decoder.", f.blocks = "layers.";
   f.rows = {{"embedding", "embed_tokens"},
@@ -311,6 +312,62 @@ HfFamily opt() {
             {"mlp.up", "fc1"},
             {"mlp.down", "fc2"},
             {"final_norm", "final_layer_norm"},
+            {"project_in", "project_in"},
+            {"project_out", "project_out"},
+            {"head", "lm_head"}};
+  return f;
+}
+
+/// Entries that others have at the top stand in attn_config.
+void read_mpt(HfReader& r, ModelConfig& m) {
+  r.only("logit_scale", nullptr);
+  // The library reads neither of these: always on, always 4.
+  r.find("learned_pos_emb"), r.find("expansion_ratio"), r.find("norm_type");
+  r.only("no_bias", true), r.only("embedding_fraction", 1.0);
+  const Json* attention = r.find("attn_config");
+  check(attention && attention->is_object(), r.where("attn_config"), " must be an object");
+  const auto only = [&](const char* key, const Json& value) {
+    const Json given = attention->value(key, value);
+    check(given.is_null() || given == value, r.where("attn_config"), ": ", key, " = ", given.dump(),
+          " is not supported; only ", value.dump(), " is");
+  };
+  only("alibi", true), only("alibi_bias_max", 8), only("attn_type", "multihead_attention");
+  only("attn_uses_sequence_id", false), only("prefix_lm", false), only("qk_ln", false);
+  const auto number = [&](const char* key) {
+    const Json given = attention->value(key, Json());
+    check(given.is_null() || given.is_number(), r.where("attn_config"), ": ", key,
+          " must be a number; it is ", given.dump());
+    return given.is_null() ? 0 : given.get<double>();
+  };
+  m.qkv_clip = number("clip_qkv"), m.attention_scale = number("softmax_scale");
+}
+
+HfFamily mpt() {
+  HfFamily f{};
+  f.model_type = "mpt";
+  f.entries = {{"n_layers", "layers", true},      {"d_model", "d_model", true},
+               {"n_heads", "heads", true},        {"vocab_size", "vocab", true},
+               {"max_seq_len", "context", true},  {"layer_norm_epsilon", "norm_eps"},
+               {"initializer_range", "init_std"}, {"tie_word_embeddings", "tied_head"}};
+  f.activation_key = "", f.activation = "";
+  f.defaults = [](ModelConfig& m) {
+    layer_norm(m);
+    m.norm_bias = false, m.tied_head = true;
+    // Its slopes are those of Press et al. for every number of heads.
+    m.position = Position::alibi, m.activation = Activation::gelu;
+  };
+  f.read = read_mpt;
+  f.prefix = "transformer.", f.blocks = "blocks.";
+  f.rows = {{"embedding", "wte"},
+            {"attention_norm", "norm_1"},
+            {"attention.q", "attn.Wqkv"},
+            {"attention.k", "attn.Wqkv"},
+            {"attention.v", "attn.Wqkv"},
+            {"attention.out", "attn.out_proj"},
+            {"mlp_norm", "norm_2"},
+            {"mlp.up", "ffn.up_proj"},
+            {"mlp.down", "ffn.down_proj"},
+            {"final_norm", "norm_f"},
             {"head", "lm_head"}};
   return f;
 }
@@ -318,7 +375,7 @@ HfFamily opt() {
 }  // namespace
 
 std::vector<HfFamily> gpt_families() {
-  return {gpt1(), gpt2(), gpt_j(), gpt_neo(), gpt_neox(), bloom(), falcon(), opt()};
+  return {gpt1(), gpt2(), gpt_j(), gpt_neo(), gpt_neox(), bloom(), falcon(), opt(), mpt()};
 }
 
 }  // namespace tally

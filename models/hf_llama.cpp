@@ -320,14 +320,18 @@ HfFamily cohere() {
   add(f, {{"attention_bias", "qkv_bias"},
           {"attention_bias", "attention_output_bias"},
           {"logit_scale", "logit_scale"}});
-  f.fixed = {{"use_qk_norm", "false"}};
+  f.fixed.clear();
   f.defaults = [](ModelConfig& m) {
     m.norm = Norm::layer_norm, m.norm_eps = 1e-5, m.context = 8192;
     m.parallel = Parallel::shared_norm, m.rope_layout = RopeLayout::interleaved;
     m.logit_scale = 0.0625, m.tied_head = true;
   };
-  f.read = [](HfReader& r, ModelConfig&) { r.read_rope(); };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    if (r.flag("use_qk_norm", false)) m.qk_norm = QKNorm::heads;
+    r.read_rope();
+  };
   remove_row(f, "mlp_norm");
+  qk_norm_rows(f);
   return f;
 }
 

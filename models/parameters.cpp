@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "models/architecture.h"
+#include "models/config_latent.h"
 
 namespace tally {
 namespace {
@@ -45,6 +46,11 @@ class SpecList {
     const ModelConfig& c = config_;
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
+    if (is_latent(c)) {
+      latent(at + "attention.");
+      behind_attention(at);
+      return;
+    }
     if (c.fused_parallel) {
       linear(at + "input", q + 2 * kv + (c.gated ? 2 : 1) * c.d_ff, c.d_model, c.mlp_bias,
              Role::projection);
@@ -55,7 +61,10 @@ class SpecList {
       linear(at + "attention.k", kv, c.d_model, c.qkv_bias, Role::projection);
       linear(at + "attention.v", kv, c.d_model, c.qkv_bias, Role::projection);
     }
-    if (c.qk_norm != QKNorm::none) {
+    if (c.qk_norm == QKNorm::heads) {
+      add(at + "attention.q_norm.weight", {c.heads, c.head_dim}, Role::norm);
+      add(at + "attention.k_norm.weight", {c.kv_heads, c.head_dim}, Role::norm);
+    } else if (c.qk_norm != QKNorm::none) {
       const bool full = c.qk_norm == QKNorm::full;
       norm(at + "attention.q_norm", true, full ? q : c.head_dim);
       norm(at + "attention.k_norm", true, full ? kv : c.head_dim);
@@ -68,8 +77,24 @@ class SpecList {
     if (c.attention_sink) add(at + "attention.sink", {c.heads}, Role::bias);
     if (c.attention_gate) linear(at + "attention.gate", q, c.d_model, false, Role::projection);
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
-    norm(at + "attention_output_norm", norms_of(c).behind);
+    behind_attention(at);
+  }
+  void behind_attention(const std::string& at) {
+    norm(at + "attention_output_norm", norms_of(config_).behind);
     gain(at + "attention_gain");
+  }
+  void latent(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t d = c.d_model, q = c.heads * c.head_dim, rank = c.q_lora_rank;
+    const bool gains = c.norm_gain != NormGain::none;
+    if (rank > 0) linear(at + "q_down", rank, d, false, Role::projection);
+    if (rank > 0 && gains) add(at + "q_norm.weight", {rank}, Role::norm);
+    linear(at + "q", q, rank > 0 ? rank : d, false, Role::projection);
+    linear(at + "kv_down", c.kv_lora_rank + c.qk_rope_head_dim, d, false, Role::projection);
+    if (gains) add(at + "kv_norm.weight", {c.kv_lora_rank}, Role::norm);
+    linear(at + "kv_up", c.heads * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank, false,
+           Role::projection);
+    linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
@@ -138,7 +163,10 @@ int64_t ParameterSpec::numel() const {
 std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   if (config.architecture != Architecture::decoder) return architecture_specs(config);
   SpecList list(config);
-  list.add("embedding.weight", {config.vocab, config.d_model}, Role::embedding);
+  const int64_t width = config.embedding_width();
+  list.add("embedding.weight", {config.vocab, width}, Role::embedding);
+  if (config.embedding_dim > 0)
+    list.linear("project_in", config.d_model, width, false, Role::projection);
   if (config.position == Position::learned) {
     list.add("position.weight", {config.context + config.position_offset, config.d_model},
              Role::position);
@@ -148,7 +176,9 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   list.norm("embedding_norm", config.embedding_norm);
   for (int64_t layer = 0; layer < config.layers; ++layer) list.block(layer);
   list.norm("final_norm", config.final_norm == FinalNorm::on);
-  if (!config.tied_head) list.add("head.weight", {config.vocab, config.d_model}, Role::head);
+  if (config.embedding_dim > 0)
+    list.linear("project_out", width, config.d_model, false, Role::projection);
+  if (!config.tied_head) list.add("head.weight", {config.vocab, width}, Role::head);
   if (config.head_bias) list.add("head.bias", {config.vocab}, Role::bias);
   return list.take();
 }
@@ -187,8 +217,9 @@ int64_t norm_width(const ModelConfig& c) {
 }
 
 int64_t qk_norm_parameters(const ModelConfig& c) {
+  if (is_latent(c)) return latent_counts(c).norms;
   if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
-  const int64_t heads = c.qk_norm == QKNorm::full ? c.heads + c.kv_heads : 2;
+  const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
   return heads * c.head_dim * (c.norm_bias ? 2 : 1);
 }
 
@@ -196,21 +227,23 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   if (c.architecture != Architecture::decoder) return architecture_counts(c);
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
   ParameterCount n;
-  n.embedding = c.vocab * c.d_model;
+  n.embedding = c.vocab * c.embedding_width() + 2 * c.embedding_dim * c.d_model;
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
-  n.attention =
-      c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                  (c.attention_output_bias ? c.d_model : 0) +
-                  (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                  (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
+  n.attention = c.layers * latent_counts(c).matrices;
+  if (!is_latent(c))
+    n.attention =
+        c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                    (c.attention_output_bias ? c.d_model : 0) +
+                    (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                    (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
   n.mlp = feed_forward_counts(c).parameters;
   n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);
-  n.head = (c.tied_head ? 0 : c.vocab * c.d_model) + (c.head_bias ? c.vocab : 0);
+  n.head = (c.tied_head ? 0 : c.vocab * c.embedding_width()) + (c.head_bias ? c.vocab : 0);
   return n;
 }
 

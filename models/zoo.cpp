@@ -193,6 +193,33 @@ void add_relatives(std::vector<Preset>& zoo) {
                        large_run(5e-4)));
 }
 
+/// DeepSeek-V2: latent attention, rotary positions stretched by YaRN from 4096 tokens, experts from
+/// the second layer on.
+ModelConfig deepseek_v2(const Shape& shape, int64_t q_rank, int64_t experts, int64_t expert_d_ff) {
+  ModelConfig m = llama(shape, 1e-6, 1e4, false);
+  m.attention = AttentionKind::latent;
+  m.q_lora_rank = q_rank, m.kv_lora_rank = 512;
+  m.qk_nope_head_dim = 128, m.qk_rope_head_dim = 64, m.v_head_dim = 128;
+  m.rope_layout = RopeLayout::interleaved, m.rope_scaling = RopeScale::yarn;
+  m.rope_factor = 40, m.rope_original_context = 4096;
+  m.rope_mscale = m.rope_mscale_all_dim = 0.707;
+  m.experts = experts, m.experts_per_token = 6, m.expert_d_ff = expert_d_ff;
+  m.shared_experts = 2, m.first_expert_layer = 1, m.router_renormalise = false;
+  m.init_std = 0.006;
+  return m;
+}
+
+void add_latent(std::vector<Preset>& zoo) {
+  const char* source = "DeepSeek-AI 2024, arXiv:2405.04434, sec. 3.1 and appendix B";
+  zoo.push_back(preset({"deepseek-v2-lite", "DeepSeek-V2", 2024, source, "L52 L54 L96"},
+                       deepseek_v2({27, 2048, 16, 0, 10944, 102400, 163840}, 0, 64, 1408),
+                       large_run(4.2e-4)));
+  ModelConfig large = deepseek_v2({60, 5120, 128, 0, 12288, 102400, 163840}, 1536, 160, 1536);
+  large.router_groups = 8, large.router_kept_groups = 3, large.router_scale = 16;
+  zoo.push_back(preset({"deepseek-v2", "DeepSeek-V2", 2024, source, "L52 L54 L59 L96"},
+                       std::move(large), large_run(2.4e-4)));
+}
+
 std::vector<Preset> make_presets() {
   std::vector<Preset> zoo;
   add_own(zoo);
@@ -201,6 +228,7 @@ std::vector<Preset> make_presets() {
   add_llama(zoo);
   add_llama3(zoo);
   add_relatives(zoo);
+  add_latent(zoo);
   for (Preset& p : encoder_presets()) zoo.push_back(std::move(p));
   return zoo;
 }

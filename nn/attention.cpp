@@ -1,6 +1,18 @@
 #include "nn/attention.h"
 
 namespace tally::nn {
+namespace {
+
+/// y cut at -c and c; y itself where c is 0.
+Tensor clipped(const Tensor& y, double c, ops::Clamp::Saved* s) {
+  return c > 0 ? ops::Clamp::forward(y, {-c, c}, s) : y;
+}
+/// The gradient of what was cut.
+Tensor clipped_back(const Tensor& dy, double c, ops::Clamp::Saved&& s) {
+  return c > 0 ? ops::Clamp::backward(dy, std::move(s))[0] : dy;
+}
+
+}  // namespace
 
 Tensor heads_of(const Tensor& x, int64_t first, int64_t heads, int64_t head_dim) {
   return x.narrow(-1, first * head_dim, heads * head_dim)
@@ -27,14 +39,17 @@ AttentionLayer::Heads AttentionLayer::project(const Tensor& x, const Tensor& w_q
         fused ? " (fused q, k, v)" : "", "; got ", w_q.shape(), in_module());
   const int64_t h = a.heads, g = a.kv_heads, d = a.head_dim;
   Heads out;
-  const Tensor y = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
+  const Tensor y = clipped(ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr), a.clip,
+                           s ? &s->q_clip : nullptr);
   out.q = heads_of(y, 0, h, d);
   if (fused) {
     out.k = heads_of(y, h, g, d);
     out.v = heads_of(y, h + g, g, d);
   } else {
-    out.k = heads_of(ops::Linear::forward(x, w_k, b_k, {}, s ? &s->k : nullptr), 0, g, d);
-    out.v = heads_of(ops::Linear::forward(x, w_v, b_v, {}, s ? &s->v : nullptr), 0, g, d);
+    const Tensor keys = ops::Linear::forward(x, w_k, b_k, {}, s ? &s->k : nullptr);
+    const Tensor values = ops::Linear::forward(x, w_v, b_v, {}, s ? &s->v : nullptr);
+    out.k = heads_of(clipped(keys, a.clip, s ? &s->k_clip : nullptr), 0, g, d);
+    out.v = heads_of(clipped(values, a.clip, s ? &s->v_clip : nullptr), 0, g, d);
   }
   out.q = QKNorm::forward(out.q, norm.q, a.qk_norm, s ? &s->q_norm : nullptr);
   out.k = QKNorm::forward(out.k, norm.k, a.qk_norm, s ? &s->k_norm : nullptr);
@@ -124,17 +139,22 @@ std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
       QKNorm::backward(dk, to_k, std::move(s.k_norm), a.qk_norm, into.pick(13, 14));
   dq = to_q, dk = to_k;
   if (s.fused) {
+    dqkv = clipped_back(dqkv, a.clip, std::move(s.q_clip));
     auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), first);
     return {dx, dw,    db,      {},       {},      {},       {},    dw_out, db_out,
             {}, dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
   }
-  auto [dx, dw_q, db_q] = ops::Linear::backward(dq.reshape({b, t, h * d}), std::move(s.q), first);
+  const auto flat = [&](const Tensor& heads, ops::Clamp::Saved& saved) {
+    const Tensor rows = heads.reshape({b, t, heads.size(2) * d});
+    return clipped_back(rows, a.clip, std::move(saved));
+  };
+  auto [dx, dw_q, db_q] = ops::Linear::backward(flat(dq, s.q_clip), std::move(s.q), first);
   Into<3> more = into.pick(0, 3, 4);  // x feeds all three: the later products add to the first
   more.target[0] = dx, more.overwrite[0] = false;
-  auto [dx_k, dw_k, db_k] = ops::Linear::backward(dk.reshape({b, t, g * d}), std::move(s.k), more);
+  auto [dx_k, dw_k, db_k] = ops::Linear::backward(flat(dk, s.k_clip), std::move(s.k), more);
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
-  auto [dx_v, dw_v, db_v] = ops::Linear::backward(dv.reshape({b, t, g * d}), std::move(s.v), more);
+  auto [dx_v, dw_v, db_v] = ops::Linear::backward(flat(dv, s.v_clip), std::move(s.v), more);
   return {dx_v, dw_q,  db_q,    dw_k,     db_k,    dw_v,     db_v,  dw_out, db_out,
           {},   dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
 }
@@ -168,6 +188,7 @@ AttentionLayer::Attrs Attention::attrs() const {
   a.attention = options_.scores;
   a.attention.alibi = options_.alibi;
   a.qk_norm = options_.qk_norm;
+  a.clip = options_.clip;
   return a;
 }
 
@@ -208,10 +229,11 @@ Tensor Attention::attend_cached(const AttentionLayer::Heads& heads, const Positi
                                  nullptr);
 }
 
-int64_t Attention::window() const {
-  const ops::AttentionOptions& o = options_.scores;
+int64_t cached_window(const ops::AttentionOptions& o) {
   return o.causal && o.global == 0 && o.prefix == 0 ? o.window.value_or(0) : 0;
 }
+
+int64_t Attention::window() const { return cached_window(options_.scores); }
 
 void Attention::visit(Visitor& visitor) {
   visitor.parameter(options_.fused ? "qkv.weight" : "q.weight", q.weight);

@@ -1,5 +1,6 @@
 #pragma once
 #include "core/ops/attention/attention.h"
+#include "core/ops/functions.h"
 #include "core/ops/gate.h"
 #include "core/ops/linear.h"
 #include "core/ops/rope.h"
@@ -18,6 +19,7 @@ ops::AttentionDropout attention_dropout(double p, Generator* dropout);
 // Causal self-attention with grouped key/value heads, as an op made of ops.
 //
 //   q, k, v = x Wq^T + bq, x Wk^T + bk, x Wv^T + bv       split into heads
+//   q, k, v = min(max(., -c), c)                           where clip c > 0: MPT, OLMo
 //   q, k    = norm(q), norm(k)                             where asked for: nn/qk_norm.h
 //   q, k    = rope(q), rope(k)                             where a table is given
 //   o       = attention(q, k, v), with the bias where given   core/ops/attention/
@@ -41,9 +43,11 @@ struct AttentionLayer {
     ops::Rope::Attrs rope;
     ops::Attention::Attrs attention;
     QKNorm::Attrs qk_norm;
+    double clip = 0;  // of queries, keys and values; 0: none
   };
   struct Saved {
     ops::Linear::Saved q, k, v, to_gate, out;
+    ops::Clamp::Saved q_clip, k_clip, v_clip;
     ops::Attention::Saved attention;
     ops::Gate::Saved gate;
     QKNorm::Saved q_norm, k_norm;
@@ -74,6 +78,9 @@ struct AttentionLayer {
   static std::array<Tensor, 17> backward(const Tensor& dy, Saved&& s, const Into<17>& into = {});
 };
 
+/// Tokens that a cache has to keep for queries that see this; 0: all.
+int64_t cached_window(const ops::AttentionOptions& o);
+
 /// What attention is told of the positions of its tokens.
 struct Positions {
   Tensor table;        // of ops::Rope, or undefined: no rotation
@@ -93,6 +100,7 @@ struct AttentionOptions {
   bool xl_relative = false;  // Transformer-XL's positions; see Attention
   bool sink = false;         // a learned score of each head in the softmax, without a value
   bool gate = false;         // each head's output times the sigmoid of a product with x
+  double clip = 0;           // queries, keys and values are cut at -clip and clip; 0: none
   /// What queries see, the scale and the cap of their scores; `alibi` and `dropout` stand above.
   ops::AttentionOptions scores;
 };

@@ -16,6 +16,7 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
     block.attention.alibi = 0;
   const auto i = static_cast<size_t>(layer);
   if (!o.attention.empty()) block.attention.scores = o.attention[i % o.attention.size()];
+  if (block.latent) block.latent->scores = block.attention.scores;
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
   if (layer < o.first_experts || (layer - o.first_experts) % o.experts_every != 0)
@@ -26,6 +27,10 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   return block;
 }
 
+int64_t embedding_width(const Decoder::Options& o) {
+  return o.embedding_dim > 0 ? o.embedding_dim : o.block.attention.d_model;
+}
+
 // Rows of length 1.
 Tensor unit_rows(const Tensor& x) {
   return scale(rms_norm(x, {}, 1e-12), 1 / std::sqrt(static_cast<double>(x.size(-1))));
@@ -34,7 +39,7 @@ Tensor unit_rows(const Tensor& x) {
 }  // namespace
 
 Decoder::Decoder(const Options& o, DType dtype, Device device)
-    : embedding(o.vocab, o.block.attention.d_model, dtype, device),
+    : embedding(o.vocab, embedding_width(o), dtype, device),
       position(o.positions,
                {o.block.attention.d_model, o.block.attention.heads, o.block.attention.head_dim,
                 o.context},
@@ -46,7 +51,11 @@ Decoder::Decoder(const Options& o, DType dtype, Device device)
   const int64_t d = o.block.attention.d_model;
   for (int64_t i = 0; i < o.layers; ++i)
     blocks.push_back(std::make_unique<Block>(block_options(o, i), dtype, device));
-  if (!o.tied_head) head_weight = empty({o.vocab, d}, dtype, device);
+  if (o.embedding_dim > 0) {
+    project_in = Matrix(d, o.embedding_dim, false, dtype, device);
+    project_out = Matrix(o.embedding_dim, d, false, dtype, device);
+  }
+  if (!o.tied_head) head_weight = empty({o.vocab, embedding_width(o)}, dtype, device);
   if (o.head_bias) head_bias = empty({o.vocab}, dtype, device);
 }
 
@@ -59,6 +68,7 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   Tensor x = options_.fix_norm == FixNorm::both
                  ? scale(unit_rows(embedding.forward(ids)), options_.embedding_scale)
                  : tally::embedding(ids, embedding.weight, options_.embedding_scale);
+  if (project_in.weight.defined()) x = linear(x, project_in.weight);
   x = position.add_to(x, first);
   if (embedding_norm.present()) {
     const ModuleScope scope("norm");
@@ -100,7 +110,8 @@ Tensor Decoder::hidden(const Tensor& ids, Generator* dropout, Tensor* balance) {
 
 Tensor Decoder::final_hidden(const Tensor& x) const {
   const ModuleScope scope("final_norm");
-  const Tensor h = final_norm.forward(x);
+  Tensor h = final_norm.forward(x);
+  if (project_out.weight.defined()) h = linear(h, project_out.weight);
   return options_.logit_scale == 1 ? h : scale(h, options_.logit_scale);
 }
 
@@ -172,17 +183,22 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
 KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
   const AttentionOptions& a = options_.block.attention;
   std::vector<int64_t> windows;
-  for (const auto& block : blocks) windows.push_back(block->attention.window());
+  for (const auto& block : blocks) windows.push_back(block->window());
+  if (!blocks.empty() && blocks[0]->latent)
+    return KVCache(options_.layers, batch, capacity, 1, blocks[0]->latent->cached_numbers(),
+                   dtype(), device(), windows, false);
   return KVCache(options_.layers, batch, capacity, a.kv_heads, a.head_dim, dtype(), device(),
                  windows);
 }
 
 void Decoder::visit(Visitor& v) {
   v.child("embedding", embedding);
+  v.parameter("project_in.weight", project_in.weight);
   v.child("position", position);
   v.child("embedding_norm", embedding_norm);
   for (size_t i = 0; i < blocks.size(); ++i) v.child("blocks." + std::to_string(i), *blocks[i]);
   v.child("final_norm", final_norm);
+  v.parameter("project_out.weight", project_out.weight);
   v.parameter("head.weight", head_weight);
   v.parameter("head.bias", head_bias);
 }

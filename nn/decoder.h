@@ -17,12 +17,13 @@ enum class FixNorm : uint8_t {
 };
 
 /// A decoder-only language model: embedding, blocks, final norm, head.
-///   x = s E[ids] (+ P[positions])  ->  (norm)  ->  blocks  ->  (norm)
-///   logits = cap(c x Wh^T (+ bh)), Wh = E when tied
+///   x = s E[ids] (Wi^T) (+ P[positions])  ->  (norm)  ->  blocks  ->  (norm)
+///   logits = cap(c x (Wo^T) Wh^T (+ bh)), Wh = E when tied
 class Decoder : public Module {
  public:
   struct Options {
     int64_t vocab = 0, context = 0, layers = 0;
+    int64_t embedding_dim = 0;  // E; 0: as wide as the stream, without products
     Block::Options block;
     PositionOptions positions;
     /// What the layers see, in turn, from the first again when it ends; empty: the block's.
@@ -44,7 +45,7 @@ class Decoder : public Module {
   /// Parameters are allocated, not set: see models/build.h.
   Decoder(const Options& o, DType dtype, Device device);
 
-  /// What the head multiplies: the residual stream after the final norm, times c.   ids (B,T) of i64   returns (B,T,D)
+  /// What the head multiplies: the residual stream after the final norm, times c.   ids (B,T) of i64   returns (B,T,D), (B,T,E) with an embedding_dim
   /// `dropout` gives the masks of a training step; null: evaluation.
   /// `balance` receives the sum of the layers' load-balance losses where they are wanted.
   Tensor hidden(const Tensor& ids, Generator* dropout = nullptr, Tensor* balance = nullptr);
@@ -70,8 +71,9 @@ class Decoder : public Module {
   PositionScheme position;
   Norm embedding_norm;  // BLOOM; kind none without
   std::vector<std::unique_ptr<Block>> blocks;
-  Norm final_norm;                // kind none without
-  Tensor head_weight, head_bias;  // weight absent when tied
+  Norm final_norm;                 // kind none without
+  Tensor head_weight, head_bias;   // weight absent when tied
+  Matrix project_in, project_out;  // (D, E), (E, D) where the embedding has a width of its own
   /// By block: true where a training step keeps the block's input alone and computes the rest again
   /// in the backward pass (autograd/checkpoint.h). Shorter than the stack: false for the rest.
   std::vector<bool> recompute;

@@ -66,6 +66,10 @@ Tensor normalized(const Tensor& heads, const Tensor& gain, const Tensor& shift,
   const Tensor x =
       a.width == QKNorm::Width::full ? reshape(heads, {s[0], s[1], s[2] * s[3]}) : heads;
   const bool plus_one = a.norm.gain == NormGain::one_plus_gamma;
+  if (a.width == QKNorm::Width::heads)
+    return mul(a.norm.kind == NormKind::layer_norm ? layer_norm(x, {}, {}, a.norm.eps)
+                                                   : rms_norm(x, {}, a.norm.eps),
+               gain);
   return reshape(a.norm.kind == NormKind::layer_norm
                      ? layer_norm(x, gain, shift, a.norm.eps, plus_one)
                      : rms_norm(x, gain, a.norm.eps, plus_one),
@@ -82,7 +86,8 @@ Sample::Function attention_composition(const AttentionLayer::Attrs& a) {
       const Tensor bias =
           fused ? (in[2].defined() ? narrow(in[2], 0, first * d, heads * d) : Tensor())
                 : in[own + 1];
-      return reshape(linear(in[0], w, bias), {b, t, heads, d});
+      const Tensor y = linear(in[0], w, bias);
+      return reshape(a.clip > 0 ? clamp(y, -a.clip, a.clip) : y, {b, t, heads, d});
     };
     Tensor q = part(0, h, 1), k = part(h, g, 3);
     const Tensor v = part(h + g, g, 5);
@@ -139,6 +144,25 @@ void add_qk_norm(std::vector<Sample>& all) {
                  normal({8, 4}, 38), absent(), normal({4, 8}, 39), absent(), angles(3, 4), absent(),
                  absent(), absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(bare)));
+}
+
+void add_clip(std::vector<Sample>& all) {
+  using L = AttentionLayer;
+  auto fused = attention_attrs(2, 1, 4), apart = attention_attrs(2, 2, 2);
+  fused.clip = 0.8, apart.clip = 1.2;
+  fused.qk_norm = {QKNorm::Width::heads, {NormKind::layer_norm, 1e-3}};
+  all.push_back(
+      sample<L>("fused, clipped, LayerNorm with a gain for each head, RoPE", fused,
+                {normal({2, 3, 4}, 81), normal({16, 4}, 82), normal({16}, 83), absent(), absent(),
+                 absent(), absent(), normal({4, 8}, 84), absent(), angles(3, 4), absent(),
+                 normal({2, 4}, 85), absent(), normal({1, 4}, 86), absent(), absent(), absent()})
+          .equals(attention_composition(fused)));
+  all.push_back(
+      sample<L>("separate matrices, clipped", apart,
+                {normal({1, 3, 4}, 87), normal({4, 4}, 88), absent(), normal({4, 4}, 89), absent(),
+                 normal({4, 4}, 90), absent(), normal({4, 4}, 91), absent(), absent(), absent(),
+                 absent(), absent(), absent(), absent(), absent(), absent()})
+          .equals(attention_composition(apart)));
 }
 
 // The parallel layer from plain ops: a product for each part, and an addition.
@@ -213,6 +237,7 @@ void add_attention(std::vector<Sample>& all) {
                  absent(), absent(), absent(), absent(), absent()})
           .equals(attention_composition(far)));
   add_qk_norm(all);
+  add_clip(all);
 }
 
 }  // namespace
