@@ -1,6 +1,7 @@
 // DeepSeek-V2 and V3: latent attention. Names as LLaMA's, but for attention's and the experts'.
 #include "core/error.h"
 #include "models/hf_reader.h"
+#include "models/hf_writer.h"
 
 namespace tally {
 namespace {
@@ -39,6 +40,19 @@ void read_experts(HfReader& r, ModelConfig& m) {
   if (limited) m.router_groups = groups, m.router_kept_groups = kept;
 }
 
+void write_deepseek(HfWriter& w, const ModelConfig& m) {
+  w["head_dim"] = m.qk_rope_head_dim, w["qk_head_dim"] = m.head_dim;
+  w.rope();
+  w["first_k_dense_replace"] = m.experts > 0 ? m.first_expert_layer : m.layers;
+  if (m.experts == 0) return;
+  w["n_routed_experts"] = m.experts, w["n_shared_experts"] = m.shared_experts;
+  w["num_experts_per_tok"] = m.experts_per_token, w["moe_intermediate_size"] = m.expert_d_ff;
+  w["moe_layer_freq"] = m.expert_layer_every;
+  w["norm_topk_prob"] = m.router_renormalise, w["routed_scaling_factor"] = m.router_scale;
+  w["topk_method"] = m.router_groups > 1 ? "group_limited_greedy" : "greedy";
+  w["n_group"] = m.router_groups, w["topk_group"] = m.router_kept_groups;
+}
+
 HfFamily deepseek_v2() {
   HfFamily f{};
   f.model_type = "deepseek_v2";
@@ -70,6 +84,7 @@ HfFamily deepseek_v2() {
     read_experts(r, m);
     r.read_rope();
   };
+  f.write = write_deepseek;
   f.prefix = "model.", f.blocks = "layers.";
   const auto ranked = [](const ModelConfig& c) { return c.q_lora_rank > 0; };
   const auto plain = [](const ModelConfig& c) { return c.q_lora_rank == 0; };
@@ -117,6 +132,10 @@ HfFamily deepseek_v3() {
         "choice alone");
     if (!r.flag("rope_interleave", true)) m.rope_layout = RopeLayout::half;
     r.read_rope();
+  };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    write_deepseek(w, m);
+    w["rope_interleave"] = m.rope_layout == RopeLayout::interleaved;
   };
   return f;
 }

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "models/hf_reader.h"
+#include "models/hf_writer.h"
 
 namespace tally {
 namespace {
@@ -43,6 +44,7 @@ HfFamily bert() {
     m.padding_id = r.integer("pad_token_id", 0);
     ignore(r, {"attention_probs_dropout_prob", "hidden_dropout_prob"});
   };
+  f.write = [](HfWriter& w, const ModelConfig& m) { w["pad_token_id"] = m.padding_id; };
   f.prefix = "bert.";
   f.rows = {{"embedding", "embeddings.word_embeddings"},
             {"types", "embeddings.token_type_embeddings"},
@@ -102,6 +104,10 @@ HfFamily marian() {
     r.only("decoder_vocab_size", m.vocab);
     ignore(r, {"is_encoder_decoder", "activation_dropout", "encoder_layerdrop", "decoder_layerdrop",
                "num_hidden_layers", "add_bias_logits", "extra_pos_embeddings", "bad_words_ids"});
+  };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["is_encoder_decoder"] = true, w["scale_embedding"] = m.embedding_scale != 1;
+    w["pad_token_id"] = m.padding_id, w["decoder_vocab_size"] = m.vocab;
   };
   f.prefix = "model.";
   f.rows = {{"embedding", "shared"},

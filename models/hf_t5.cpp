@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "models/hf_reader.h"
+#include "models/hf_writer.h"
 
 namespace tally {
 namespace {
@@ -41,6 +42,15 @@ void read_t5(HfReader& r, ModelConfig& m) {
   for (const char* key : {"is_encoder_decoder", "dropout_rate", "dense_act_fn", "is_gated_act",
                           "initializer_factor", "output_past"})
     r.find(key);
+}
+
+void write_t5(HfWriter& w, const ModelConfig& m) {
+  std::string kind = m.activation == Activation::relu   ? "relu"
+                     : m.activation == Activation::silu ? "silu"
+                                                        : "gelu";
+  if (m.gated) kind = "gated-" + kind;
+  w["feed_forward_proj"] = kind, w["num_decoder_layers"] = m.layers;
+  w["is_encoder_decoder"] = true;
 }
 
 std::vector<HfRow> t5_rows() {
@@ -111,6 +121,10 @@ HfFamily t5() {
     if (r.flag("scale_decoder_outputs", m.tied_head))
       m.logit_scale = 1 / std::sqrt(double(m.d_model));
   };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    write_t5(w, m);
+    w["scale_decoder_outputs"] = m.logit_scale != 1;
+  };
   f.rows = t5_rows();
   // The table again under the names of both sides, and a table that early releases carry unused.
   f.buffers = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
@@ -122,7 +136,7 @@ HfFamily mt5() {
   HfFamily f = t5();
   f.model_type = "mt5";
   f.defaults = t5_defaults;
-  f.read = read_t5;  // its decoder's output is never scaled
+  f.read = read_t5, f.write = write_t5;  // its decoder's output is never scaled
   return f;
 }
 

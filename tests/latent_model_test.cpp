@@ -10,6 +10,7 @@
 #include "models/config_attention.h"
 #include "models/config_json.h"
 #include "models/config_latent.h"
+#include "models/convert.h"
 #include "models/report.h"
 #include "models/zoo.h"
 #include "optim/adamw.h"
@@ -252,6 +253,12 @@ TEST_CASE_METHOD(Setup, "latent model: YaRN's mscale_all_dim multiplies the scor
   CHECK(latent_options(checked(c))->scale == Approx(2 * m * m).epsilon(1e-14));
   c.position = Position::none, c.rope_scaling = RopeScale::none, c.rope_factor = 1;
   CHECK(latent_options(checked(c))->scale == 2);
+}
+
+TEST_CASE("latent model: its heads are not converted", "[model][error]") {
+  const ModelConfig c = checked(small_latent());
+  CHECK_THROWS_WITH(with_kv_heads(c, 1), Contains("no heads of keys and values to pool"));
+  CHECK_THROWS_WITH(with_rope_layout(c, RopeLayout::half), Contains("only heads of attention"));
 }
 
 TEST_CASE("latent model: what does not fit is refused by name", "[config][error]") {

@@ -67,13 +67,13 @@ inline auto mapped(cpu::MathFunction f) {
 }
 inline auto unit(cpu::Unit u) {
   return [u](const cpu::IsaTable& t, int64_t n, const float* x, float* y) {
-    t.activation_forward(u, n, x, y, false);
+    t.activation_forward(u, 1, n, x, y, false);
   };
 }
 inline auto unit_slope(cpu::Unit u) {
   return [u](const cpu::IsaTable& t, int64_t n, const float* x, float* y) {
     std::vector<float> one(static_cast<size_t>(n), 1.0F);
-    t.activation_backward(u, n, one.data(), x, y, false);
+    t.activation_backward(u, 1, n, one.data(), x, y, false);
   };
 }
 
