@@ -73,26 +73,47 @@ Preset encoder_preset(const char* name, const char* family, int year, const char
 }  // namespace
 
 std::vector<Preset> encoder_presets() {
-  const char* first = "Vaswani et al. 2017, arXiv:1706.03762, table 3, base";
+  const char* first = "Vaswani et al. 2017, arXiv:1706.03762, table 3";
   const char* masked = "Devlin et al. 2018, arXiv:1810.04805; released configurations";
   const char* text = "Raffel et al. 2019, arXiv:1910.10683; released configurations";
-  const char* newer = "Raffel et al. 2019; released configuration of T5 1.1 (Shazeer 2020)";
-  return {encoder_preset("transformer-base", "Transformer", 2017, first, "L5 L8 L44 L53 L64",
-                         transformer_of_2017({6, 512, 8, 2048, 37000})),
-          encoder_preset("bert-base", "BERT", 2018, masked, "L10 L43 L53 L64",
-                         bert({12, 768, 12, 3072, 30522})),
-          encoder_preset("bert-large", "BERT", 2018, masked, "L10 L43 L53 L64",
-                         bert({24, 1024, 16, 4096, 30522})),
-          encoder_preset("t5-small", "T5", 2019, text, "L25 L43 L53",
-                         t5({6, 512, 8, 2048, 32128, 64}, false)),
-          encoder_preset("t5-base", "T5", 2019, text, "L25 L43 L53",
-                         t5({12, 768, 12, 3072, 32128, 64}, false)),
-          encoder_preset("t5-large", "T5", 2019, text, "L25 L43 L53",
-                         t5({24, 1024, 16, 4096, 32128, 64}, false)),
-          encoder_preset("t5-11b", "T5", 2019, text, "L43 L55 L58",
-                         t5({24, 1024, 128, 65536, 32128, 128}, false)),
-          encoder_preset("t5-v1.1-base", "T5", 2020, newer, "L33 L43 L54",
-                         t5({12, 768, 12, 2048, 32128, 64}, true))};
+  const char* newer = "Raffel et al. 2019; released configurations of T5 1.1 (Shazeer 2020)";
+  const char* many = "Xue et al. 2020, arXiv:2010.11934; released configurations";
+  std::vector<Preset> all;
+  const auto add = [&](const char* name, const char* family, int year, const char* source,
+                       const char* shows, ModelConfig model) {
+    all.push_back(encoder_preset(name, family, year, source, shows, std::move(model)));
+  };
+  const char* of_2017 = "L5 L8 L44 L53 L64";
+  add("transformer-base", "Transformer", 2017, first, of_2017,
+      transformer_of_2017({6, 512, 8, 2048, 37000}));
+  ModelConfig big = transformer_of_2017({6, 1024, 16, 4096, 37000});
+  big.embedding_dropout = big.residual_dropout = 0.3;
+  add("transformer-big", "Transformer", 2017, first, of_2017, big);
+  const char* of_bert = "L10 L43 L53 L64";
+  add("bert-base", "BERT", 2018, masked, of_bert, bert({12, 768, 12, 3072, 30522}));
+  add("bert-large", "BERT", 2018, masked, of_bert, bert({24, 1024, 16, 4096, 30522}));
+
+  const auto add_t5 = [&](const char* name, const char* shows, const EncoderShape& shape) {
+    add(name, "T5", 2019, text, shows, t5(shape, false));
+  };
+  add_t5("t5-small", "L25 L43 L53", {6, 512, 8, 2048, 32128, 64});
+  add_t5("t5-base", "L25 L43 L53", {12, 768, 12, 3072, 32128, 64});
+  add_t5("t5-large", "L25 L43 L53", {24, 1024, 16, 4096, 32128, 64});
+  add_t5("t5-3b", "L43 L55 L58", {24, 1024, 32, 16384, 32128, 128});
+  add_t5("t5-11b", "L43 L55 L58", {24, 1024, 128, 65536, 32128, 128});
+  // T5 1.1 and mT5: the same sizes, mT5 with a vocabulary for a hundred languages.
+  const auto add_newer = [&](const char* size, EncoderShape shape) {
+    const std::string v11 = std::string("t5-v1.1-") + size, mt5 = std::string("mt5-") + size;
+    add(v11.c_str(), "T5 1.1", 2020, newer, "L33 L43 L54", t5(shape, true));
+    shape.vocab = 250112;
+    add(mt5.c_str(), "mT5", 2020, many, "L33 L43 L61 L62", t5(shape, true));
+  };
+  add_newer("small", {8, 512, 6, 1024, 32128, 64});
+  add_newer("base", {12, 768, 12, 2048, 32128, 64});
+  add_newer("large", {24, 1024, 16, 2816, 32128, 64});
+  add_newer("xl", {24, 2048, 32, 5120, 32128, 64});
+  add_newer("xxl", {24, 4096, 64, 10240, 32128, 64});
+  return all;
 }
 
 }  // namespace tally
