@@ -7,9 +7,8 @@
 #include "models/run_directory.h"
 
 namespace tally::cli {
-namespace {
 
-void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
+void read_weights(nn::Module& model, const Checkpoint& checkpoint) {
   for (auto& [name, t] : model.named_state()) {
     const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
       std::vector<Stored> values(static_cast<size_t>(p.numel()));
@@ -30,8 +29,6 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
       fill(float{}, bf16{});
   }
 }
-
-}  // namespace
 
 LoadedModel load_model(const std::string& name, DType dtype, Device device,
                        std::span<const std::string> overrides) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/tokenizer.h"
+#include "models/checkpoint.h"
 #include "models/target.h"
 #include "nn/decoder.h"
 
@@ -19,6 +20,8 @@ struct LoadedModel {
 /// Error for a run of f64 in another type: its weights would lose digits.
 LoadedModel load_model(const std::string& name, DType dtype, Device device,
                        std::span<const std::string> overrides = {});
+/// Fills the parameters of a module of any architecture.
+void read_weights(nn::Module& model, const Checkpoint& checkpoint);
 /// The tokenizer that lies in the model's folder. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 

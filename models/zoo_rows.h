@@ -64,5 +64,6 @@ std::vector<Family> small_families();
 std::vector<Family> qwen_families();
 std::vector<Family> gemma_families();
 std::vector<Family> stable_families();
+std::vector<Family> latent_families();
 
 }  // namespace tally::zoo
