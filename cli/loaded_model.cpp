@@ -10,7 +10,7 @@ namespace tally::cli {
 namespace {
 
 void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
-  for (auto& [name, t] : model.named_parameters()) {
+  for (auto& [name, t] : model.named_state()) {
     const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
       std::vector<Stored> values(static_cast<size_t>(p.numel()));
       checkpoint.read(n, std::span<Stored>(values));
@@ -33,8 +33,9 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
 
 }  // namespace
 
-LoadedModel load_model(const std::string& name, DType dtype, Device device) {
-  Target target = resolve_target(name);
+LoadedModel load_model(const std::string& name, DType dtype, Device device,
+                       std::span<const std::string> overrides) {
+  Target target = resolve_target(name, overrides);
   check(target.kind == TargetKind::run || target.kind == TargetKind::hugging_face, name,
         ": has no weights; name a run directory (tally train) or a Hugging Face directory");
   LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 
 #include "data/tokenizer.h"
@@ -14,8 +15,10 @@ struct LoadedModel {
   std::unique_ptr<nn::Decoder> model;
   std::string folder;
 };
+/// `overrides` change fields of its configuration, as --set does.
 /// Error for a run of f64 in another type: its weights would lose digits.
-LoadedModel load_model(const std::string& name, DType dtype, Device device);
+LoadedModel load_model(const std::string& name, DType dtype, Device device,
+                       std::span<const std::string> overrides = {});
 /// The tokenizer that lies in the model's folder. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/config_attention.h"
@@ -32,8 +33,11 @@ class Algebra {
 
   void parameters() {
     const ParameterCount& p = r_.parameters;
-    const std::string size = n(c_.vocab) + " x " + n(c_.d_model);
-    add("embedding", "V D", size, d(c_.vocab) * d(c_.d_model), d(p.embedding), "parameters");
+    const int64_t e = c_.embedding_dim, rows = c_.vocab * c_.embedding_width();
+    const std::string size = n(c_.vocab) + " x " + n(c_.embedding_width());
+    add("embedding", e > 0 ? "V E + 2 E D" : "V D",
+        size + (e > 0 ? fmt::format(" + 2 x {} x {}", e, c_.d_model) : ""),
+        d(rows) + 2 * d(e) * d(c_.d_model), d(p.embedding), "parameters");
     if (c_.position == Position::learned)
       add("positions", "context D", n(c_.context + c_.position_offset) + " x " + n(c_.d_model),
           d(c_.context + c_.position_offset) * d(c_.d_model), d(p.position), "parameters");
@@ -57,13 +61,16 @@ class Algebra {
         "parameters");
     feed_forward(p);
     norms(p);
+    if (c_.scalar_biases)
+      add("scalar biases", "5 L + 1", fmt::format("5 x {} + 1", c_.layers), 5 * d(c_.layers) + 1,
+          d(p.shifts), "parameters");
     const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
     add("head",
         c_.tied_head   ? "0 (tied to the embedding)"
-        : c_.head_bias ? "V D + V"
-                       : "V D",
-        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(c_.vocab) * d(c_.d_model)) + head_bias,
-        d(p.head), "parameters");
+        : c_.head_bias ? (e > 0 ? "V E + V" : "V D + V")
+                       : (e > 0 ? "V E" : "V D"),
+        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(rows)) + head_bias, d(p.head),
+        "parameters");
     add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
   }
 
@@ -101,7 +108,7 @@ class Algebra {
         d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
         "parameters");
     if (each > 0)
-      add("norms of q and k", c_.qk_norm == QKNorm::full ? "L (H + G) K" : "2 L K",
+      add("norms of q and k", c_.qk_norm == QKNorm::head ? "2 L K" : "L (H + G) K",
           fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
@@ -117,17 +124,27 @@ class Algebra {
     const int64_t matrices = c_.layers * ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
                              feed_forward_counts(c_).multiplied;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
-    const int64_t weights = matrices + c_.vocab * c_.d_model;
-    const double forward = 2 * d(b * t) * d(weights);
+    const int64_t weights =
+        matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
+    // Training needs no logits of tokens whose targets a prefix shows.
+    const int64_t shown =
+        r_.options.train ? std::max<int64_t>(std::min(c_.attention_prefix, t), 1) - 1 : 0;
+    const double forward =
+        2 * d(b * t) * d(weights) - 2 * d(b * shown) * d(c_.vocab * c_.embedding_width());
     const std::string tokens = fmt::format("{} x {}", b, t);
-    add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
-        fmt::format("2 x {} x {}", tokens, weights), forward, NAN, "FLOPs");
+    add("products with weights",
+        std::string("2 B T M, M = weights that multiply (head in, look-up out)") +
+            (shown ? " - 2 B (prefix - 1) V D" : ""),
+        fmt::format("2 x {} x {}", tokens, weights) +
+            (shown ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width()) : ""),
+        forward, NAN, "FLOPs");
     const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
     const double full = 4 * d(b * t) * square * d(q);
     add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
         full, NAN, "FLOPs");
-    const bool sparse = c_.window > 0 || c_.attention_stride > 0;
+    const bool sparse =
+        c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
     const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
     const double causal = 4 * d(b) * pairs * d(q);
@@ -206,6 +223,11 @@ class Algebra {
 
 }  // namespace
 
-std::vector<Formula> algebra(const Report& report) { return Algebra(report).lines(); }
+std::vector<Formula> algebra(const Report& report) {
+  check(report.config.architecture == Architecture::decoder,
+        "algebra: its formulas are those of decoders; leave out --algebra for ",
+        report.config.name);
+  return Algebra(report).lines();
+}
 
 }  // namespace tally

@@ -50,32 +50,45 @@ void check_unused(const std::set<std::string>& used, const WeightFiles& files,
 
 /// A tied model has no head of its own; a different one in the file is a real head that a reader
 /// would lose.
-void check_tied_head(const WeightFiles& files, const std::string& embedding) {
-  const StoredTensor* head = files.find("lm_head.weight");
+void check_tied_head(const WeightFiles& files, const std::string& name,
+                     const std::string& embedding) {
+  const StoredTensor* head = files.find(name);
   check(!head || same_content(*head, *files.find(embedding)), files.path(),
-        ": tie_word_embeddings is true, but lm_head.weight differs from ", embedding,
+        ": tie_word_embeddings is true, but ", name, " differs from ", embedding,
         "; set tie_word_embeddings to false to use it, or remove it");
+}
+
+/// The part of a stored tensor that `part` speaks of, as one matrix.
+StoredTensor slice_of(const StoredTensor& tensor, const WeightPart& part) {
+  if (part.slice < 0) return tensor;
+  StoredTensor inner = tensor;
+  inner.shape.erase(inner.shape.begin());
+  const size_t bytes = size_t(inner.numel()) * bytes_of(tensor.type);
+  inner.data = tensor.data.subspan(size_t(part.slice) * bytes, bytes);
+  return inner;
 }
 
 /// Copies rows of one stored tensor into the parameter, `columns` values each.
 template <class T>
-void read_part(const StoredTensor& tensor, const WeightPart& part, int64_t columns,
+void read_part(const StoredTensor& whole, const WeightPart& part, int64_t columns,
                std::span<T> out) {
+  const StoredTensor tensor = slice_of(whole, part);
   const auto target = out.subspan(size_t(part.to * columns), size_t(part.rows * columns));
-  if (!part.transposed) {
+  if (!part.transposed && part.step == 1) {
     StoredTensor rows = tensor;
-    rows.shape[0] = part.rows;
+    rows.shape = {part.rows, columns};
     const size_t row_bytes = size_t(columns) * bytes_of(tensor.type);
     rows.data = tensor.data.subspan(size_t(part.from) * row_bytes, size_t(part.rows) * row_bytes);
     return read_values(rows, target);
   }
   std::vector<T> stored(size_t(tensor.numel()));
   read_values(tensor, std::span<T>(stored));
-  const int64_t stride = part.stored_shape[1];
+  const int64_t next_row = part.transposed ? 1 : columns,
+                next_column = part.transposed ? tensor.shape.back() : 1;
   for (int64_t r = 0; r < part.rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) {
-      target[size_t(r * columns + c)] = stored[size_t(c * stride + part.from + r)];
-    }
+    const int64_t row = (part.from + r * part.step) * next_row;
+    for (int64_t c = 0; c < columns; ++c)
+      target[size_t(r * columns + c)] = stored[size_t(row + c * next_column)];
   }
 }
 
@@ -84,9 +97,8 @@ void read_all_parts(const WeightSource& source, const FindStored& find, std::spa
   const int64_t numel = source.parameter.numel();
   check(int64_t(out.size()) == numel, source.parameter.name, ": has ", numel,
         " values; room was given for ", out.size());
-  for (const WeightPart& part : source.parts) {
-    read_part(find(part.stored), part, numel / source.parameter.shape[0], out);
-  }
+  for (const WeightPart& part : source.parts)
+    read_part(find(part.stored), part, source.columns(), out);
 }
 
 }  // namespace
@@ -104,16 +116,16 @@ Checkpoint::Checkpoint(ModelConfig config, std::vector<WeightSource> sources, We
 Checkpoint Checkpoint::hugging_face(const std::string& folder) {
   HfModel model = read_hf_config((std::filesystem::path(folder) / "config.json").string());
   WeightFiles files(folder);
-  std::string prefix(hf_prefix(model.family));
-  auto sources = hf_weights(model.config, model.family, prefix);
+  auto sources = hf_weights(model.config, *model.family, model.family->prefix);
   if (!files.find(sources[0].parts[0].stored)) {
-    auto bare = hf_weights(model.config, model.family, "");
+    auto bare = hf_weights(model.config, *model.family, "");
     if (files.find(bare[0].parts[0].stored)) sources = std::move(bare);
   }
   const auto used = check_present(sources, files);
-  if (model.config.tied_head) check_tied_head(files, sources[0].parts[0].stored);
+  const std::string head = hf_head(*model.family);
+  if (model.config.tied_head) check_tied_head(files, head, sources[0].parts[0].stored);
   check_unused(used, files, [&](const std::string& name) {
-    return is_hf_buffer(model.family, name) || (model.config.tied_head && name == "lm_head.weight");
+    return is_hf_buffer(*model.family, name) || (model.config.tied_head && name == head);
   });
   return {std::move(model.config), std::move(sources), std::move(files)};
 }

@@ -31,7 +31,8 @@ static_assert(same(ResidualGain::none, nn::ResidualGain::none) &&
               same(ResidualGain::vector, nn::ResidualGain::vector));
 static_assert(same(QKNorm::none, nn::QKNorm::Width::none) &&
               same(QKNorm::head, nn::QKNorm::Width::head) &&
-              same(QKNorm::full, nn::QKNorm::Width::full));
+              same(QKNorm::full, nn::QKNorm::Width::full) &&
+              same(QKNorm::heads, nn::QKNorm::Width::heads));
 static_assert(same(Router::softmax, ops::RouterScore::softmax) &&
               same(Router::sigmoid, ops::RouterScore::sigmoid));
 
@@ -75,6 +76,12 @@ void check_residual(const ModelConfig& c, const std::string& where) {
 void check_qk_norm(const ModelConfig& c, const std::string& where) {
   check(c.qk_norm == QKNorm::none || c.norm != Norm::scale_norm, where,
         ": qk_norm needs norm = layer_norm or rms_norm");
+  check(c.qk_norm != QKNorm::heads || (c.norm_gain == NormGain::gamma && !c.norm_bias), where,
+        ": qk_norm = heads has a gain for each head that multiplies as it is, and no bias; set "
+        "norm_gain to gamma and norm_bias to false, or qk_norm to head");
+  check(c.qkv_clip == 0 || (c.position != Position::xl_relative && !c.fused_parallel), where,
+        ": qkv_clip = ", c.qkv_clip,
+        " has no place in position = xl_relative or fused_parallel = true; set it to 0");
   check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
         ": qk_norm has no place in position = xl_relative, whose queries have two biases");
 }
@@ -90,9 +97,12 @@ void check_fused(const ModelConfig& c, const std::string& where) {
         "residual_dropout and stochastic_depth to 0");
   check(c.qkv_bias == c.mlp_bias, where,
         ": fused_parallel = true has one bias of its product; set qkv_bias and mlp_bias alike");
-  check(c.qk_norm == QKNorm::none && c.position != Position::xl_relative, where,
-        ": fused_parallel = true turns queries and keys where the product wrote them; set qk_norm "
-        "to none and position to another one than xl_relative");
+  check(c.position != Position::xl_relative, where,
+        ": fused_parallel = true has no product by distance; set position to another one than "
+        "xl_relative");
+  check(!c.scalar_biases, where,
+        ": fused_parallel = true has one input, with no bias of each product's; set scalar_biases "
+        "to false");
   check(!c.attention_sink && !c.attention_gate, where,
         ": fused_parallel = true has neither a sink nor a gate; set attention_sink and "
         "attention_gate to false");
@@ -110,10 +120,17 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
 void check_experts(const ModelConfig& c, const std::string& where) {
   const ModelConfig plain;
   check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
-                          c.experts_per_token == plain.experts_per_token),
+                          c.experts_per_token == plain.experts_per_token && !c.router_bias),
         where,
-        ": shared_experts, expert_d_ff, experts_per_token and load_balance_loss need experts");
+        ": shared_experts, expert_d_ff, experts_per_token, router_bias and load_balance_loss need "
+        "experts");
+  check(c.experts > 0 || !c.router_selection_bias, where,
+        ": router_selection_bias = true needs experts");
+  check(c.router_selection_bias || c.router_bias_rate == 0, where,
+        ": router_bias_rate = ", c.router_bias_rate, " needs router_selection_bias = true");
   if (c.experts == 0) return;
+  check(!c.scalar_biases, where,
+        ": scalar_biases = true needs a dense feed-forward layer; set experts to 0");
   check(!c.fused_parallel, where,
         ": fused_parallel = true needs a dense feed-forward layer; set "
         "experts to 0");
@@ -138,6 +155,7 @@ nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& n
                                                    : ops::RotaryPairs::interleaved;
   a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
   a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
+  a.clip = c.qkv_clip;
   a.sink = c.attention_sink, a.gate = c.attention_gate;
   return a;
 }
@@ -150,8 +168,10 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.d_model = c.d_model, o.d_ff = c.expert_d_ff, o.experts = c.experts;
   o.router.k = c.experts_per_token;
   o.router.score = static_cast<ops::RouterScore>(c.router);
+  o.router_bias = c.router_bias;
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
   o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
@@ -177,6 +197,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.placement = static_cast<nn::Placement>(c.placement);
   o.parallel = static_cast<nn::Parallel>(c.parallel);
   o.fused_parallel = c.fused_parallel;
+  o.shifts = c.scalar_biases;
   o.dropout = c.residual_dropout;
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);

@@ -2,25 +2,22 @@
 #include <string>
 #include <string_view>
 
-#include "models/config.h"
+#include "models/hf_family.h"
 
 namespace tally {
 
-/// Families of published checkpoints that can be read.
-enum class HfFamily : uint8_t { gpt2, llama };
-
 /// What a Hugging Face config.json describes.
 struct HfModel {
-  HfFamily family;
+  const HfFamily* family;
   ModelConfig config;  // resolved and checked
 };
 
-/// Reads config.json of model_type gpt2 or llama, in the spelling of any release: nulls, the rotary
-/// base at the top or inside rope_parameters, scaled rotary positions (models/hf_rope.h). Whatever
-/// would change the computation and does not exist here (another model_type, another kind of
-/// scaling, an activation, an unknown entry) is refused by name in an Error that begins with
-/// `origin`. Dropout entries are left out: they are a choice of training, and published weights are
-/// used without.
+/// Reads config.json of any family of hf_families(), in the spelling of any release: nulls, the
+/// rotary base at the top or inside rope_parameters, scaled rotary positions (models/hf_rope.h),
+/// kinds of layers in a list or by a rule. Whatever would change the computation and does not exist
+/// here (another model_type, another kind of scaling, an activation, an unknown entry) is refused by
+/// name in an Error that begins with `origin`. Dropout entries are left out: they are a choice of
+/// training, and published weights are used without.
 HfModel hf_config_from_json(std::string_view text, const std::string& origin);
 
 /// hf_config_from_json of a file.

@@ -1,60 +1,15 @@
 #include "models/hf_names.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "core/error.h"
 
 namespace tally {
 namespace {
 
-/// A piece of a parameter under its name within a block (or the model), and the tensor that holds
-/// it. Pieces in the same tensor lie in it in the order of these rows.
-struct Row {
-  std::string_view piece, stored;
-  bool transposed = false;
-};
-
-constexpr std::array<Row, 12> kGpt2 = {{{"embedding", "wte"},
-                                        {"position", "wpe"},
-                                        {"attention_norm", "ln_1"},
-                                        {"attention.q", "attn.c_attn", true},
-                                        {"attention.k", "attn.c_attn", true},
-                                        {"attention.v", "attn.c_attn", true},
-                                        {"attention.out", "attn.c_proj", true},
-                                        {"mlp_norm", "ln_2"},
-                                        {"mlp.up", "mlp.c_fc", true},
-                                        {"mlp.down", "mlp.c_proj", true},
-                                        {"final_norm", "ln_f"},
-                                        {"head", "lm_head"}}};
-constexpr std::array<Row, 12> kLlama = {{{"embedding", "embed_tokens"},
-                                         {"attention_norm", "input_layernorm"},
-                                         {"attention.q", "self_attn.q_proj"},
-                                         {"attention.k", "self_attn.k_proj"},
-                                         {"attention.v", "self_attn.v_proj"},
-                                         {"attention.out", "self_attn.o_proj"},
-                                         {"mlp_norm", "post_attention_layernorm"},
-                                         {"mlp.gate", "mlp.gate_proj"},
-                                         {"mlp.up", "mlp.up_proj"},
-                                         {"mlp.down", "mlp.down_proj"},
-                                         {"final_norm", "norm"},
-                                         {"head", "lm_head"}}};
-
-struct FamilyNames {
-  std::string_view prefix, blocks;
-  std::span<const Row> rows;
-};
-
-const FamilyNames& names_of(HfFamily family) {
-  static const FamilyNames gpt2 = {"transformer.", "h.", kGpt2};
-  static const FamilyNames llama = {"model.", "layers.", kLlama};
-  return family == HfFamily::gpt2 ? gpt2 : llama;
-}
-
 /// "blocks.3.attention.qkv.weight" taken apart.
 struct Name {
-  std::string block, stem, leaf;  // "3", "attention.qkv", "weight"
+  std::string block, stem, leaf;  // "3", "attention.qkv", ".weight"; "attention.sink" has no leaf
 };
 
 Name split(const std::string& full) {
@@ -66,76 +21,142 @@ Name split(const std::string& full) {
     rest = rest.substr(dot + 1);
   }
   const size_t dot = rest.rfind('.');
-  name.stem = rest.substr(0, dot);
-  name.leaf = rest.substr(dot + 1);
+  const std::string last = dot == std::string::npos ? "" : rest.substr(dot + 1);
+  const bool of_module = last == "weight" || last == "bias";
+  name.stem = of_module ? rest.substr(0, dot) : rest;
+  if (of_module) name.leaf = "." + last;
   return name;
 }
 
 std::vector<std::string> pieces_of(const std::string& stem) {
   if (stem == "attention.qkv") return {"attention.q", "attention.k", "attention.v"};
-  if (stem == "mlp.gate_up") return {"mlp.gate", "mlp.up"};
+  for (const std::string at : {"mlp.", "mlp.experts.", "mlp.shared."}) {
+    if (stem == at + "gate_up") return {at + "gate", at + "up"};
+  }
   return {stem};
 }
+
+bool is_of_experts(std::string_view piece) { return piece.starts_with("mlp.experts."); }
 
 /// Rows of one piece of `parameter`.
 int64_t rows_of(const ModelConfig& c, std::string_view piece, const ParameterSpec& parameter) {
   if (piece == "attention.q") return c.heads * c.head_dim;
   if (piece == "attention.k" || piece == "attention.v") return c.kv_heads * c.head_dim;
   if (piece == "mlp.gate" || piece == "mlp.up") return c.d_ff;
-  return parameter.shape[0];
+  if (piece == "mlp.shared.gate" || piece == "mlp.shared.up")
+    return c.shared_experts * c.expert_d_ff;
+  if (piece == "mlp.experts.gate" || piece == "mlp.experts.up") return c.expert_d_ff;
+  if (is_of_experts(piece)) return parameter.shape[1];
+  return parameter.shape.empty() ? 1 : parameter.shape[0];
 }
 
 class SourceBuilder {
  public:
-  SourceBuilder(const ModelConfig& config, HfFamily family, std::string_view prefix)
-      : config_(config), names_(names_of(family)), prefix_(prefix) {}
+  SourceBuilder(const ModelConfig& config, const HfFamily& family, std::string_view prefix)
+      : config_(config), family_(family), prefix_(prefix) {}
 
   WeightSource build(const ParameterSpec& parameter) const {
     const Name name = split(parameter.name);
     WeightSource source{parameter, {}};
     int64_t to = 0;
-    for (const std::string& piece : pieces_of(name.stem)) {
-      WeightPart part = locate(piece, name, parameter);
-      part.to = to;
-      to += part.rows;
-      append(source.parts, part);
+    const int64_t experts = is_of_experts(name.stem) ? config_.experts : 1;
+    for (int64_t expert = 0; expert < experts; ++expert) {
+      for (const std::string& piece : pieces_of(name.stem)) {
+        const HfRow& row = row_of(piece, parameter);
+        for (WeightPart part : locate(row, name, parameter, expert)) {
+          part.to = to;
+          to += part.rows;
+          append(source.parts, part);
+        }
+      }
     }
     return source;
   }
 
  private:
-  const Row& row_of(std::string_view piece, const ParameterSpec& parameter) const {
-    for (const Row& row : names_.rows) {
-      if (row.piece == piece) return row;
+  bool holds(const HfRow& row) const { return !row.when || row.when(config_); }
+
+  const HfRow& row_of(std::string_view piece, const ParameterSpec& parameter) const {
+    for (const HfRow& row : family_.rows) {
+      if (row.piece == piece && holds(row)) return row;
     }
-    fail("checkpoint: this family stores no ", parameter.name);
+    fail("checkpoint: ", family_.model_type, " stores no ", parameter.name);
   }
 
-  WeightPart locate(std::string_view piece, const Name& name,
-                    const ParameterSpec& parameter) const {
-    const Row& row = row_of(piece, parameter);
-    WeightPart part;
+  std::string stored_name(const HfRow& row, const Name& name) const {
     // The head stands beside the model, not inside it.
-    part.stored = std::string(piece == "head" ? "" : prefix_);
-    if (!name.block.empty()) part.stored += std::string(names_.blocks) + name.block + ".";
-    part.stored += std::string(row.stored) + "." + name.leaf;
-    part.rows = rows_of(config_, piece, parameter);
+    std::string stored(row.piece == "head" ? std::string_view() : prefix_);
+    if (!name.block.empty()) stored += std::string(family_.blocks) + name.block + ".";
+    stored += row.stored;
+    // "gate_up_proj" alone and "gate_up_proj_bias", where a tensor holds all experts.
+    if (row.all_experts) return stored + (name.leaf == ".bias" ? "_bias" : "");
+    return stored + name.leaf;
+  }
+
+  /// The rows of one piece (of one expert), in its order, as they lie in the stored tensor.
+  std::vector<WeightPart> locate(const HfRow& row, const Name& name, const ParameterSpec& parameter,
+                                 int64_t expert) const {
+    WeightPart whole;
+    whole.stored = stored_name(row, name);
+    const size_t number = whole.stored.find("{}");
+    const bool apart = number != std::string::npos;
+    if (apart) whole.stored.replace(number, 2, std::to_string(expert));
+    whole.rows = rows_of(config_, row.piece, parameter);
     int64_t total = 0;
-    for (const Row& other : names_.rows) {
-      if (other.piece == piece) part.from = total;
-      if (other.stored == row.stored) total += rows_of(config_, other.piece, parameter);
+    for (const HfRow& other : family_.rows) {
+      if (&other == &row) whole.from = total;
+      // Only products are fused; a norm of the model may be called as one of a block.
+      const bool shares = other.piece.find('.') != std::string_view::npos && holds(other);
+      if (&other == &row || (other.stored == row.stored && shares))
+        total += rows_of(config_, other.piece, parameter);
     }
-    part.stored_shape = parameter.shape;
-    part.stored_shape[0] = total;
-    part.transposed = row.transposed && part.stored_shape.size() == 2;
-    if (part.transposed) std::swap(part.stored_shape[0], part.stored_shape[1]);
-    return part;
+    whole.stored_shape = parameter.shape;
+    const size_t first = is_of_experts(row.piece) ? 1 : 0;
+    if (!whole.stored_shape.empty()) whole.stored_shape[first] = total;
+    if (apart) whole.stored_shape.erase(whole.stored_shape.begin());
+    if (is_of_experts(row.piece) && !apart) whole.slice = expert;
+    if (row.by_head) whole.stored_shape = {total / config_.head_dim, config_.head_dim};
+    const auto n = whole.stored_shape.size();
+    whole.transposed = row.transposed && name.leaf == ".weight" && n >= 2;
+    if (whole.transposed) std::swap(whole.stored_shape[n - 2], whole.stored_shape[n - 1]);
+    if (row.order == HfOrder::groups) return by_group(whole, row.piece);
+    if (row.order == HfOrder::turned) return turned(whole);
+    if (row.order == HfOrder::alternate) {
+      whole.step = total / whole.rows;
+      whole.from /= whole.rows;
+    }
+    return {whole};
+  }
+
+  std::vector<WeightPart> by_group(const WeightPart& whole, std::string_view piece) const {
+    const int64_t d = config_.head_dim, shared = config_.heads / config_.kv_heads;
+    std::vector<WeightPart> parts;
+    for (int64_t g = 0; g < config_.kv_heads; ++g) {
+      WeightPart& part = parts.emplace_back(whole);
+      part.from = g * (shared + 2) * d;
+      if (piece == "attention.k") part.from += shared * d;
+      if (piece == "attention.v") part.from += (shared + 1) * d;
+      part.rows = piece == "attention.q" ? shared * d : d;
+    }
+    return parts;
+  }
+
+  std::vector<WeightPart> turned(const WeightPart& whole) const {
+    const int64_t half = config_.head_dim / 2;
+    std::vector<WeightPart> parts;
+    for (int64_t at = 0; at < whole.rows; at += half) {
+      WeightPart& part = parts.emplace_back(whole);
+      part.rows = half;
+      part.from = whole.from + (at / half % 2 == 0 ? at + half : at - half);
+    }
+    return parts;
   }
 
   /// Pieces that are neighbours here and there become one part.
   static void append(std::vector<WeightPart>& parts, const WeightPart& part) {
     WeightPart* last = parts.empty() ? nullptr : &parts.back();
-    if (last && last->stored == part.stored && last->from + last->rows == part.from) {
+    if (last && last->stored == part.stored && last->slice == part.slice && last->step == 1 &&
+        part.step == 1 && last->from + last->rows == part.from) {
       last->rows += part.rows;
     } else {
       parts.push_back(part);
@@ -143,15 +164,13 @@ class SourceBuilder {
   }
 
   const ModelConfig& config_;
-  const FamilyNames& names_;
+  const HfFamily& family_;
   std::string_view prefix_;
 };
 
 }  // namespace
 
-std::string_view hf_prefix(HfFamily family) { return names_of(family).prefix; }
-
-std::vector<WeightSource> hf_weights(const ModelConfig& config, HfFamily family,
+std::vector<WeightSource> hf_weights(const ModelConfig& config, const HfFamily& family,
                                      std::string_view prefix) {
   const SourceBuilder builder(config, family, prefix);
   std::vector<WeightSource> sources;
@@ -161,17 +180,30 @@ std::vector<WeightSource> hf_weights(const ModelConfig& config, HfFamily family,
   return sources;
 }
 
-bool is_hf_buffer(HfFamily family, std::string_view name) {
-  if (family == HfFamily::gpt2) {
-    return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+std::string hf_head(const HfFamily& family) {
+  for (const HfRow& row : family.rows) {
+    if (row.piece == "head") return std::string(row.stored) + ".weight";
   }
-  return name.ends_with("rotary_emb.inv_freq");
+  return "lm_head.weight";
+}
+
+bool is_hf_buffer(const HfFamily& family, std::string_view name) {
+  return std::ranges::any_of(family.buffers,
+                             [&](std::string_view end) { return name.ends_with(end); });
+}
+
+int64_t WeightSource::columns() const {
+  const bool matrix = parameter.shape.size() > 1 && parameter.name.ends_with(".weight");
+  return matrix ? parameter.shape.back() : 1;
 }
 
 std::vector<WeightSource> own_weights(const ModelConfig& config) {
   std::vector<WeightSource> sources;
-  for (const ParameterSpec& p : parameter_specs(config)) {
-    sources.push_back({p, {{p.name, p.shape, false, 0, 0, p.shape[0]}}});
+  for (const auto& list : {parameter_specs(config), buffer_specs(config)}) {
+    for (const ParameterSpec& p : list) {
+      WeightSource& source = sources.emplace_back(WeightSource{p, {}});
+      source.parts = {{.stored = p.name, .stored_shape = p.shape, .rows = source.rows()}};
+    }
   }
   return sources;
 }

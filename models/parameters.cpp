@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "models/architecture.h"
+
 namespace tally {
 namespace {
 
@@ -43,6 +45,7 @@ class SpecList {
     const ModelConfig& c = config_;
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
+    shift(at + "attention_shift");
     if (c.fused_parallel) {
       linear(at + "input", q + 2 * kv + (c.gated ? 2 : 1) * c.d_ff, c.d_model, c.mlp_bias,
              Role::projection);
@@ -53,7 +56,10 @@ class SpecList {
       linear(at + "attention.k", kv, c.d_model, c.qkv_bias, Role::projection);
       linear(at + "attention.v", kv, c.d_model, c.qkv_bias, Role::projection);
     }
-    if (c.qk_norm != QKNorm::none) {
+    if (c.qk_norm == QKNorm::heads) {
+      add(at + "attention.q_norm.weight", {c.heads, c.head_dim}, Role::norm);
+      add(at + "attention.k_norm.weight", {c.kv_heads, c.head_dim}, Role::norm);
+    } else if (c.qk_norm != QKNorm::none) {
       const bool full = c.qk_norm == QKNorm::full;
       norm(at + "attention.q_norm", true, full ? q : c.head_dim);
       norm(at + "attention.k_norm", true, full ? kv : c.head_dim);
@@ -65,9 +71,13 @@ class SpecList {
     }
     if (c.attention_sink) add(at + "attention.sink", {c.heads}, Role::bias);
     if (c.attention_gate) linear(at + "attention.gate", q, c.d_model, false, Role::projection);
+    shift(at + "attention.shift");
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
     norm(at + "attention_output_norm", norms_of(c).behind);
     gain(at + "attention_gain");
+  }
+  void shift(const std::string& name) {
+    if (config_.scalar_biases) add(name, {}, Role::bias);
   }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
@@ -78,7 +88,7 @@ class SpecList {
     const int64_t e = c.experts, d = c.d_model, f = c.expert_d_ff, wide = c.gated ? 2 * f : f,
                   shared = c.shared_experts * f;
     const std::string up = c.gated ? "gate_up" : "up";
-    add(at + "mlp.router.weight", {e, d}, Role::projection);
+    linear(at + "mlp.router", e, d, c.router_bias, Role::projection);
     add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
     if (c.mlp_bias) add(at + "mlp.experts." + up + ".bias", {e, wide}, Role::bias);
     add(at + "mlp.experts.down.weight", {e, d, f}, Role::residual_projection);
@@ -93,6 +103,7 @@ class SpecList {
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
     norm(at + "mlp_norm", norms_of(c).mlp);
+    shift(at + "mlp_shift");
     if (has_experts(c, layer_)) {
       experts(at);
     } else if (c.fused_parallel) {
@@ -103,6 +114,8 @@ class SpecList {
       if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
       linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     }
+    shift(at + "mlp.activation_shift");
+    shift(at + "mlp.shift");
     if (!has_experts(c, layer_))
       linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);
@@ -134,8 +147,12 @@ int64_t ParameterSpec::numel() const {
 }
 
 std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
+  if (config.architecture != Architecture::decoder) return architecture_specs(config);
   SpecList list(config);
-  list.add("embedding.weight", {config.vocab, config.d_model}, Role::embedding);
+  const int64_t width = config.embedding_width();
+  list.add("embedding.weight", {config.vocab, width}, Role::embedding);
+  if (config.embedding_dim > 0)
+    list.linear("project_in", config.d_model, width, false, Role::projection);
   if (config.position == Position::learned) {
     list.add("position.weight", {config.context + config.position_offset, config.d_model},
              Role::position);
@@ -145,9 +162,24 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   list.norm("embedding_norm", config.embedding_norm);
   for (int64_t layer = 0; layer < config.layers; ++layer) list.block(layer);
   list.norm("final_norm", config.final_norm == FinalNorm::on);
-  if (!config.tied_head) list.add("head.weight", {config.vocab, config.d_model}, Role::head);
+  if (config.embedding_dim > 0)
+    list.linear("project_out", width, config.d_model, false, Role::projection);
+  list.shift("head.shift");
+  if (!config.tied_head) list.add("head.weight", {config.vocab, width}, Role::head);
   if (config.head_bias) list.add("head.bias", {config.vocab}, Role::bias);
   return list.take();
+}
+
+std::vector<ParameterSpec> buffer_specs(const ModelConfig& c) {
+  std::vector<ParameterSpec> list;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (c.router_selection_bias && has_experts(c, i))
+      list.push_back({"blocks." + std::to_string(i) + ".mlp.router.selection_bias",
+                      {c.experts},
+                      Role::bias,
+                      i});
+  }
+  return list;
 }
 
 bool has_experts(const ModelConfig& c, int64_t layer) {
@@ -168,7 +200,7 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   n.multiplied = dense * products(c.d_ff);
   if (n.expert_layers == 0) return n;
   const int64_t gate = c.shared_expert_gate ? d : 0;
-  n.parameters += n.expert_layers * (c.experts * (d + layer(c.expert_d_ff)) +
+  n.parameters += n.expert_layers * (c.experts * (d + c.router_bias + layer(c.expert_d_ff)) +
                                      (shared > 0 ? layer(shared) : 0) + gate);
   n.multiplied += n.expert_layers * (c.experts * d + c.experts_per_token * products(c.expert_d_ff) +
                                      products(shared) + gate);
@@ -185,14 +217,15 @@ int64_t norm_width(const ModelConfig& c) {
 
 int64_t qk_norm_parameters(const ModelConfig& c) {
   if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
-  const int64_t heads = c.qk_norm == QKNorm::full ? c.heads + c.kv_heads : 2;
+  const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
   return heads * c.head_dim * (c.norm_bias ? 2 : 1);
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
+  if (c.architecture != Architecture::decoder) return architecture_counts(c);
   const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
   ParameterCount n;
-  n.embedding = c.vocab * c.d_model;
+  n.embedding = c.vocab * c.embedding_width() + 2 * c.embedding_dim * c.d_model;
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
@@ -206,7 +239,9 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);
-  n.head = (c.tied_head ? 0 : c.vocab * c.d_model) + (c.head_bias ? c.vocab : 0);
+  // A block has five: two before first matrices, two before last ones, one before the activation.
+  n.shifts = c.scalar_biases ? 5 * c.layers + 1 : 0;
+  n.head = (c.tied_head ? 0 : c.vocab * c.embedding_width()) + (c.head_bias ? c.vocab : 0);
   return n;
 }
 

@@ -7,22 +7,30 @@
 
 namespace tally {
 
-/// Rows of one parameter and where they are stored. "Row" counts along the parameter's first axis,
-/// of the stored tensor's last axis where that is transposed.
+/// Rows of one parameter and where they are stored. A matrix has rows (its first axis, or its first
+/// two, as the experts' has) of columns (its last), anything else rows of one value. "Row" counts
+/// along the stored tensor's first axis, along its last where that is transposed.
 struct WeightPart {
   std::string stored;                  // the tensor's name in the file
   std::vector<int64_t> stored_shape;   // as it must stand in the file
   bool transposed = false;             // stored as (in, out)
-  int64_t from = 0, to = 0, rows = 0;  // rows [from, from + rows) there are [to, to + rows) here
+  int64_t from = 0, to = 0, rows = 0;  // rows from, from + step, ... there are to, to + 1, ... here
+  int64_t step = 1;
+  int64_t slice =
+      -1;  // of the stored tensor's first axis, the rest being the matrix; -1: all of it
 };
 
 /// One parameter and the parts that make it up, which cover its rows in order.
 struct WeightSource {
   ParameterSpec parameter;
   std::vector<WeightPart> parts;
+
+  /// Of the parameter, as a WeightPart counts them.
+  int64_t columns() const;
+  int64_t rows() const { return parameter.numel() / columns(); }
 };
 
-/// Sources for weights stored under our own names: one part each.
+/// Sources for weights and buffers stored under our own names: one part each.
 std::vector<WeightSource> own_weights(const ModelConfig&);
 
 }  // namespace tally

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "data/json.h"
@@ -21,6 +22,22 @@ inline std::string message_of(const std::function<void()>& act) {
     return e.what();
   }
   return "no error";
+}
+
+inline std::string repeated(std::string_view unit, size_t times) {
+  std::string text;
+  for (size_t i = 0; i < times; ++i) text += unit;
+  return text;
+}
+
+inline std::string random_letters(size_t size) {
+  std::string text;
+  uint32_t state = 7;
+  while (text.size() < size) {
+    state = state * 1664525 + 1013904223;
+    text += static_cast<char>('a' + (state >> 24) % 26);
+  }
+  return text;
 }
 
 /// An empty folder that is removed at the end.

@@ -13,7 +13,7 @@
 #include "backends/cpu/isa.h"
 #include "core/error.h"
 #include "core/parallel.h"
-#include "tests/timing.h"
+#include "tests/threads.h"
 
 using namespace tally;
 using namespace tally::cpu;
@@ -91,12 +91,6 @@ std::vector<Isa> supported_isas() {
     if (supported(isa)) all.push_back(isa);
   return all;
 }
-
-struct Threads {
-  explicit Threads(int n) : former(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(former); }
-  int former;
-};
 
 /// Runs `product` on every transposition of a size and returns the worst error over its bound.
 template <class T, class F>
@@ -244,7 +238,7 @@ TEST_CASE("gemm: the same bits for 1, 2, 3 and 7 threads", "[F48]") {
       const auto x0 = x.c, y0 = y.c;
       std::vector<float> x1, y1;
       for (const int threads : {1, 2, 3, 7}) {
-        const Threads scope(threads);
+        const test::Threads scope(threads);
         x.c = x0, y.c = y0;
         gemm_own(isa_table(isa), x.bound());
         gemm_own(isa_table(isa), y.bound());
@@ -256,7 +250,7 @@ TEST_CASE("gemm: the same bits for 1, 2, 3 and 7 threads", "[F48]") {
       gemm_openblas(x.bound());
       x1 = x.c;
       for (const int threads : {2, 3}) {  // its library has no threads of its own
-        const Threads scope(threads);
+        const test::Threads scope(threads);
         x.c = x0;
         gemm_openblas(x.bound());
         CHECK(same_bits(x.c, x1));
@@ -278,31 +272,6 @@ TEST_CASE("gemm: a row has the same bits alone and among many") {
         CHECK(std::memcmp(few.data(), many.c.data() + row * n, few.size() * sizeof(float)) == 0);
       }
   }
-}
-
-TEST_CASE("gemm: subnormal operands take no longer than others and count as zero", "[F17]") {
-  constexpr int64_t n = 512;
-  const int threads = GENERATE(1, 2);
-  const bool of_a = GENERATE(true, false);
-  const GemmProvider provider = GENERATE(GemmProvider::own, GemmProvider::openblas);
-  if (of_a != (threads == 1)) return;  // one operand each way
-  const Threads scope(threads);
-  Case<float> small(false, false, n, n, n, 0.0f, 0), usual(false, false, n, n, n, 0.0f, 0);
-  std::ranges::fill(of_a ? small.a : small.b, 1e-39f);
-  std::ranges::fill(of_a ? usual.a : usual.b, 1e-3f);
-  const auto multiply = [&](Case<float>& x) {
-    return [&](size_t) {
-      if (provider == GemmProvider::own)
-        gemm_own(isa(), x.bound());
-      else
-        gemm_openblas(x.bound());
-    };
-  };
-  // 213 times slower when they are not flushed.
-  const double quotient = test::time_quotient(1, multiply(small), multiply(usual), 1.1);
-  INFO(threads << " threads, " << (provider == GemmProvider::own ? "own" : "openblas"));
-  CHECK(quotient <= 1.1);
-  CHECK(std::all_of(small.c.begin(), small.c.end(), [](float v) { return v == 0.0f; }));
 }
 
 TEST_CASE("gemm: leading dimensions, beta and forced names that do not fit are refused") {

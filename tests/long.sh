@@ -9,6 +9,8 @@
 #                                under qemu (adds Debian's arm64 packages; root)
 #   tests/long.sh mutants [WORD] seeded mutants of ops and kernels: at least 95 % are caught, each
 #                                survivor is explained (an hour on two cores; WORD: those with it)
+#   tests/long.sh transformers   exports every recorded decoder, loads it with Hugging Face's
+#                                transformers and compares the logits (pip install torch transformers)
 #   tests/long.sh ulp            elementary functions over all 2^32 floats
 #   tests/long.sh                kill and tidy
 set -euo pipefail
@@ -91,10 +93,14 @@ case "${1:-all}" in
   kill) kill_and_resume "${2:-50}" ;;
   mutants) tests/mutation/mutants.py --only "${2:-}" ;;
   tidy) .ci/tidy all ;;
+  transformers)
+    for model in tests/data/models/*/; do
+      grep -qE '"is_encoder_decoder": true|BertFor|MarianMT' "$model/config.json" || echo "$model"
+    done | xargs "${PYTHON:-python3}" tools/check_export.py --program "$tally" ;;
   ulp) build/ulp_test '[all]' ;;
   all)
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | tidy | ulp | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | tidy | transformers | ulp | arm64]" >&2; exit 2 ;;
 esac

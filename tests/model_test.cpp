@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "autograd/functional.h"
-#include "cli/verify_model.h"
 #include "core/random.h"
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/generate.h"
 #include "models/parameters.h"
@@ -40,39 +40,23 @@ Tensor random_ids(int64_t b, int64_t t, int64_t vocab, uint64_t stream, Device d
 
 }  // namespace
 
-TEST_CASE("model: recorded models come out: logits, loss, gradients, greedy text", "[model][L52]") {
-  // The last three: llama3 frequencies, dynamic NTK beyond its context, YaRN.
-  for (const char* name : {"gpt2", "llama1", "llama3_1", "deepseek_llm_dynamic", "falcon3"}) {
-    const std::string folder = std::string(TALLY_TEST_DATA) + "/models/" + name;
-    for (Device device : {kReference, kCPU}) {
-      for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-        const auto results = cli::verify_model(folder, dtype, device);
-        CHECK(results.size() >= (dtype == DType::bf16 ? 2u : 10u));
-        for (const auto& r : results) {
-          INFO(name << " on " << to_text(device) << " in " << to_text(dtype) << ": " << r.what
-                    << " error " << r.error << ", bound " << r.bound);
-          CHECK(r.ok());
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("model: parameters are those that the configuration describes, for every preset",
           "[model]") {
   for (const Preset& p : presets()) {
     RunConfig c = p.config;
     c.resolve_and_check(p.name);
-    const auto model = build_model(c.model, DType::f32, kMeta);
+    const ModelOnBatch built = build_on_batch(c.model, DType::f32, kMeta, [](int64_t) {
+      return empty({1, 1}, DType::i64, kMeta);
+    });
     const auto specs = parameter_specs(c.model);
-    const auto parameters = model->named_parameters();
+    const auto parameters = built.module->named_parameters();
     INFO(p.name);
     REQUIRE(parameters.size() == specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
       CHECK(parameters[i].first == specs[i].name);
       CHECK(parameters[i].second.shape() == Shape(std::span<const int64_t>(specs[i].shape)));
     }
-    CHECK(model->parameter_count() == parameter_count(c.model));
+    CHECK(built.module->parameter_count() == parameter_count(c.model));
   }
 }
 

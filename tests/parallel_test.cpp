@@ -12,17 +12,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "tests/threads.h"
 
 using namespace tally;
 
 namespace {
-
-/// Restores the number of threads at the end of a test.
-struct Threads {
-  explicit Threads(int n) : former(num_threads()) { set_num_threads(n); }
-  ~Threads() { set_num_threads(former); }
-  int former;
-};
 
 /// 1 where x * 1 is flushed to zero for subnormal x.
 int flushes() {
@@ -34,7 +28,7 @@ int flushes() {
 
 TEST_CASE("parallel: every index is visited once, in the same chunks for any thread count") {
   for (const int threads : {1, 2, 3, 7}) {
-    const Threads scope(threads);
+    const test::Threads scope(threads);
     for (const int64_t grain : {1, 3, 64})
       for (const int64_t count : {0, 1, 2, 3, 64, 65, 1000}) {
         std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
@@ -50,7 +44,7 @@ TEST_CASE("parallel: every index is visited once, in the same chunks for any thr
 }
 
 TEST_CASE("parallel: many regions in a row neither hang nor lose a chunk") {
-  const Threads scope(3);
+  const test::Threads scope(3);
   int64_t sum = 0;
   for (int64_t r = 0; r < 20000; ++r) {
     std::atomic<int64_t> part{0};
@@ -61,7 +55,7 @@ TEST_CASE("parallel: many regions in a row neither hang nor lose a chunk") {
 }
 
 TEST_CASE("parallel: a nested call runs on its own thread") {
-  const Threads scope(4);
+  const test::Threads scope(4);
   std::atomic<int> foreign{0}, chunks{0};
   parallel_for(8, 1, [&](int64_t, int64_t) {
     const auto self = std::this_thread::get_id();
@@ -75,7 +69,7 @@ TEST_CASE("parallel: a nested call runs on its own thread") {
 }
 
 TEST_CASE("parallel: thread indices are below num_threads and unique to a thread") {
-  const Threads scope(4);
+  const test::Threads scope(4);
   std::vector<std::atomic<int>> inside(4);
   std::atomic<int> bad{0};
   parallel_for(400, 1, [&](int64_t, int64_t) {
@@ -89,7 +83,7 @@ TEST_CASE("parallel: thread indices are below num_threads and unique to a thread
 }
 
 TEST_CASE("parallel: callers on two threads at once both finish") {
-  const Threads scope(3);
+  const test::Threads scope(3);
   std::atomic<int64_t> total{0};
   const auto work = [&] {
     for (int r = 0; r < 500; ++r)
@@ -102,7 +96,7 @@ TEST_CASE("parallel: callers on two threads at once both finish") {
 }
 
 TEST_CASE("parallel: an exception in a chunk reaches the caller and the pool survives") {
-  const Threads scope(3);
+  const test::Threads scope(3);
   const auto throwing = [](int64_t begin, int64_t) { check(begin != 7, "chunk seven"); };
   for (int r = 0; r < 50; ++r) CHECK_THROWS_WITH(parallel_for(20, 1, throwing), "chunk seven");
   std::atomic<int> n{0};
@@ -111,7 +105,7 @@ TEST_CASE("parallel: an exception in a chunk reaches the caller and the pool sur
 }
 
 TEST_CASE("parallel: subnormals are flushed in every chunk and only there", "[F17]") {
-  const Threads scope(4);
+  const test::Threads scope(4);
   CHECK(flushes() == 0);
   std::atomic<int> flushed{0};
   parallel_for(64, 1, [&](int64_t, int64_t) { flushed += flushes(); });
@@ -127,7 +121,7 @@ TEST_CASE("parallel: subnormals are flushed in every chunk and only there", "[F1
 }
 
 TEST_CASE("parallel: scratch belongs to one thread, aligned and writable to its end") {
-  const Threads scope(4);
+  const test::Threads scope(4);
   std::vector<std::byte*> where(64);
   std::vector<int> who(64);
   parallel_for(64, 1, [&](int64_t begin, int64_t) {
