@@ -31,6 +31,8 @@ struct Options {
   CompareOptions compare;
   VerifyOptions verify;
   ImportOptions import;
+  ExportOptions export_model;
+  ConvertOptions convert;
 };
 
 /// The options that every verb has.

@@ -34,9 +34,17 @@ void add_step(CLI::App& app, Options& o, Run& run) {
 void add_insight(CLI::App& app, Options& o, Run& run) {
   add(app, o.doctor, doctor, run, "doctor", "What this machine can do, and a self-test",
       "tally doctor");
-  CLI::App* v = add(app, o.models, models, run, "models",
-                    "The presets; with a name, what it is made of", "tally models gpt2");
+  CLI::App* v =
+      add(app, o.models, models, run, "models",
+          "The presets, and the lecture's tables of them; with a name, what it is made of",
+          "tally models --table norm --family \"Gemma 2\"");
   v->add_option("name", o.models.name, "A preset");
+  v->add_option("--table", o.models.table,
+                "norm, placement, position, activation, width, heads, aspect, vocabulary, "
+                "regularisation, stability or all");
+  v->add_option("--family", o.models.family, "Models of one family only");
+  v->add_flag("--small", o.models.small, "Also those of published families that train here");
+  v->add_flag("--markdown", o.models.markdown, "Print docs/models.md");
 
   v = add(app, o.gradcheck, gradcheck, run, "gradcheck",
           "Check every backward pass against central differences in float64",
@@ -98,10 +106,11 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_option("run", o.report.run, "Run directory")->required();
   v = add(
       app, o.compare, compare, run, "compare",
-      "Two runs: results, what differs in their configuration, curves in one page; with --values "
-      "the first op whose values differ",
-      "tally compare runs/a runs/b --out compare.html");
-  v->add_option("a", o.compare.a, "Run directory; with --values any target")->required();
+      "Two runs: results, what differs in their configuration, curves in one page; two models: on "
+      "which axes they differ, and what both cost; with --values the first op whose values differ",
+      "tally compare gpt2 llama-7b");
+  v->add_option("a", o.compare.a, "Run directory, preset, file or Hugging Face directory")
+      ->required();
   v->add_option("b", o.compare.b, "Another")->required();
   v->add_option("--out", o.compare.out, "Page to write")->capture_default_str();
   v->add_flag("--values", o.compare.values,
@@ -142,6 +151,24 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
       ->required();
   v->add_option("--out", o.import.out, "Run directory to write");
   v->add_flag("--inspect", o.import.inspect, "Check and list the tensors, write nothing");
+  v = add(app, o.export_model, export_model, run, "export",
+          "Weights as a Hugging Face directory that the public library loads",
+          "tally export runs/demo --out demo-hf --verify");
+  v->add_option("model", o.export_model.path, "Run or Hugging Face directory")->required();
+  v->add_option("--out", o.export_model.out, "Folder to write")->required();
+  v->add_option("--to", o.export_model.to, "Format")->check(CLI::IsMember({"hf"}));
+  v->add_option("--family", o.export_model.family,
+                "model_type to write; otherwise the first that can say all of the model");
+  v->add_flag("--verify", o.export_model.verify, "Load it again and compare the logits");
+  v = add(app, o.convert, convert, run, "convert",
+          "Fewer heads of keys and values, or another order of rotary pairs",
+          "tally convert runs/demo --kv-heads 1 --out runs/demo-mqa");
+  v->add_option("model", o.convert.path, "Run or Hugging Face directory")->required();
+  v->add_option("--out", o.convert.out, "Run directory to write")->required();
+  v->add_option("--kv-heads", o.convert.kv_heads,
+                "Heads that remain: means of those they stand for");
+  v->add_option("--rope", o.convert.rope, "Order of rotary pairs")
+      ->check(CLI::IsMember({"half", "interleaved"}));
 }
 
 }  // namespace tally::cli

@@ -1,9 +1,12 @@
 #include <cstdio>
 
 #include "cli/common.h"
+#include "cli/compare_models.h"
 #include "cli/compare_values.h"
 #include "cli/run_files.h"
 #include "data/file.h"
+#include "models/hf_config.h"
+#include "models/run_directory.h"
 
 namespace tally::cli {
 namespace {
@@ -16,6 +19,12 @@ Json rows_json(const std::vector<std::vector<std::string>>& rows) {
     list.push_back(row);
   }
   return list;
+}
+
+/// A run, and not a folder of published weights.
+bool holds_a_run(const std::string& path) {
+  if (!RunDirectory::is_run(path)) return false;
+  return !looks_like_hf_config(read_file(path + "/config.json", size_t{1} << 24));
 }
 
 }  // namespace
@@ -31,6 +40,7 @@ int report(const ReportVerbOptions& o) {
 
 int compare(const CompareOptions& o) {
   if (o.values) return compare_values(o);
+  if (!holds_a_run(o.a) || !holds_a_run(o.b)) return compare_models(o);
   const RunFiles a = read_run(o.a), b = read_run(o.b);
   write_file_atomic(o.out, compare_page(a, b));
   const auto different = difference_rows(a, b);

@@ -9,6 +9,7 @@
 #include "autograd/proof/proof.h"
 #include "cli/common.h"
 #include "core/random.h"
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/suggest.h"
 #include "models/zoo.h"
@@ -75,26 +76,34 @@ std::vector<Row> check_samples(const GradcheckOptions& o, const std::vector<Samp
   return rows;
 }
 
+/// In float64, with ids that the seed makes. What an encoder reads ends in padding.
+ModelOnBatch on_random_batch(const ModelConfig& c, int64_t b, int64_t t, uint64_t seed) {
+  const auto ids = [=, stream = uint64_t{7}](int64_t bound) mutable {
+    std::vector<int64_t> v(static_cast<size_t>(b * t));
+    for (size_t i = 0; i < v.size(); ++i) v[i] = Philox::word(seed, stream, i) % bound;
+    ++stream;
+    return from_host<int64_t>(v, {b, t}, kCPU);
+  };
+  std::vector<uint8_t> seen(static_cast<size_t>(b * t), 1);
+  seen.back() = t == 1;
+  return build_on_batch(c, DType::f64, kCPU, ids, from_host<uint8_t>(seen, {b, t}, kCPU));
+}
+
 /// A whole model in float64: `cases` elements of every parameter, spread over it.
 std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
                              ProgressLine& line) {
   const ModelConfig& c = config.model;
-  const auto model = build_model(c, DType::f64, kCPU);
-  initialise(*model, c, o.seed);
-  model->requires_grad();
   const int64_t b = 2, t = std::min<int64_t>(c.context, 8);
-  std::vector<int64_t> ids(static_cast<size_t>(b * t)), next(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i)
-    ids[i] = Philox::word(o.seed, 7, i) % c.vocab, next[i] = Philox::word(o.seed, 8, i) % c.vocab;
-  const Tensor x = from_host<int64_t>(ids, {b, t}, kCPU),
-               y = from_host<int64_t>(next, {b, t}, kCPU);
+  const ModelOnBatch model = on_random_batch(c, b, t, o.seed);
+  initialise(*model.module, c, o.seed);
+  model.module->requires_grad();
   {
     Tape tape;
-    tape.backward(model->loss(x, y));
+    tape.backward(model.loss(nullptr));
   }
-  const auto loss = [&] { return model->loss(x, y).item(); };
+  const auto loss = [&] { return model.loss(nullptr).item(); };
   std::vector<Row> rows;
-  for (auto& [name, p] : model->named_parameters()) {
+  for (auto& [name, p] : model.module->named_parameters()) {
     line.show("checking " + name);
     Row row;
     row.name = name;

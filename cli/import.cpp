@@ -85,7 +85,8 @@ void bring_tokenizer(const std::string& from, const RunDirectory& run) {
       save_tokenizer(parse_gguf_tokenizer(file.content(), from), run.path());
     return;
   }
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model"}) {
     if (fs::is_regular_file(from + "/" + name))
       write_file_atomic(run.file(name), read_file(from + "/" + name));
   }
@@ -104,7 +105,7 @@ int import(const ImportOptions& o) {
   write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
   bring_tokenizer(o.path, run);
   run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
-           loaded.model->named_parameters(), {});
+           loaded.model->named_state(), {});
   const int64_t parameters = loaded.model->parameter_count();
   if (o.json)
     print_json({{"run", o.out}, {"parameters", parameters}});

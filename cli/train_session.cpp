@@ -128,6 +128,10 @@ Session new_session(const TrainOptions& o) {
   if (o.val_fraction >= 0) s.config.train.val_fraction = o.val_fraction;
   s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
   s.config.resolve_and_check(o.target.name);
+  check(o.target.print_config || s.config.model.architecture == Architecture::decoder,
+        "train: ", o.target.name,
+        " is no decoder (model.architecture), and decoders are what it "
+        "trains; `account --train` says what a step of it costs, `gradcheck` proves its gradients");
   s.inputs.data = absolute_paths(o.data);
   s.inputs.device = o.device;
   s.inputs.dtype = o.dtype;

@@ -27,7 +27,8 @@ struct DoctorOptions : Common {};
 int doctor(const DoctorOptions& options);
 
 struct ModelsOptions : Common {
-  std::string name;
+  std::string name, table, family;
+  bool small = false, markdown = false;
 };
 int models(const ModelsOptions& options);
 
@@ -137,5 +138,17 @@ struct ImportOptions : Common {
   bool inspect = false;
 };
 int import(const ImportOptions& options);
+
+struct ExportOptions : Common {
+  std::string path, out, to = "hf", family;
+  bool verify = false;
+};
+int export_model(const ExportOptions& options);
+
+struct ConvertOptions : Common {
+  std::string path, out, rope;
+  int64_t kv_heads = 0;
+};
+int convert(const ConvertOptions& options);
 
 }  // namespace tally::cli

@@ -154,7 +154,7 @@ std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Dev
   const Checkpoint checkpoint = Checkpoint::hugging_face(folder);
   const std::vector<std::string> changes = as_recorded(c, checkpoint.config());
   for (const std::string& change : changes)
-    fmt::print(stderr, "as recorded: {} (docs/models.md)\n", change);
+    fmt::print(stderr, "as recorded: {} (docs/hugging_face.md)\n", change);
   LoadedModel loaded = load_model(folder, dtype, device, changes);
   const bool exact = dtype == DType::f64, coarse = dtype == DType::bf16;
   const Tensor ids = c.ids("input_ids", device);

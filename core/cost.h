@@ -13,7 +13,7 @@ inline std::string to_text(Kind k) {
 }
 
 /// What a call does, as a function of shapes, types and attributes alone.
-///   flops: + - * / sqrt exp log tanh sin cos erf pow are one each; comparisons, negation,
+///   flops: + - * / sqrt exp log tanh sin cos erf erfc pow are one each; comparisons, negation,
 ///     conversion and integer work none: what the reference loops execute.
 ///   bytes: each input element read once and each output element written once, in its storage type;
 ///     a gather is charged per index.

@@ -41,6 +41,10 @@ void fill(Tensor& t, const InitialValues& v, uint64_t seed, uint64_t stream) {
 }  // namespace
 
 std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Device device) {
+  check(c.architecture == Architecture::decoder, "model: ", c.name,
+        " has architecture = ", enum_names(c.architecture)[static_cast<size_t>(c.architecture)],
+        "; this is for decoders. `account` counts the others, and build_encoder and "
+        "build_encoder_decoder (models/architecture.h) build them");
   nn::Decoder::Options o;
   o.vocab = c.vocab;
   o.context = c.context;
@@ -57,17 +61,19 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.final_soft_cap = c.final_soft_cap;
   o.first_experts = c.first_expert_layer, o.experts_every = c.expert_layer_every;
   o.load_balance_loss = c.load_balance_loss;
+  o.prefix = c.attention_prefix, o.document_end = c.document_end;
   o.tied_head = c.tied_head;
   o.head_bias = c.head_bias;
   o.embedding_dropout = c.embedding_dropout;
   o.label_smoothing = c.label_smoothing, o.z_loss = c.z_loss;
+  o.max_z_loss = c.max_z_loss;
   return std::make_unique<nn::Decoder>(o, dtype, device);
 }
 
-void initialise(nn::Decoder& model, const ModelConfig& config, uint64_t seed) {
-  if (backend(model.device()).is_meta()) return;
-  const auto specs = parameter_specs(config);
+void initialise(nn::Module& model, const ModelConfig& config, uint64_t seed) {
   auto parameters = model.named_parameters();
+  if (parameters.empty() || backend(parameters[0].second.device()).is_meta()) return;
+  const auto specs = parameter_specs(config);
   check(specs.size() == parameters.size(), "initialise: the model has ", parameters.size(),
         " parameters, its configuration describes ", specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {

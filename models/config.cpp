@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "models/architecture.h"
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
@@ -18,6 +19,7 @@ namespace {
 template <size_t N>
 using Names = std::string_view[N];
 
+constexpr Names<3> kArchitectures = {"decoder", "encoder", "encoder_decoder"};
 constexpr Names<3> kNorms = {"layer_norm", "rms_norm", "scale_norm"};
 constexpr Names<3> kNormGains = {"gamma", "one_plus_gamma", "none"};
 constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
@@ -77,6 +79,7 @@ void check_ranges(std::span<const Field<S>> fields, const S& values, const std::
 
 }  // namespace
 
+std::span<const std::string_view> enum_names(Architecture) { return kArchitectures; }
 std::span<const std::string_view> enum_names(Norm) { return kNorms; }
 std::span<const std::string_view> enum_names(NormGain) { return kNormGains; }
 std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
@@ -113,6 +116,11 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
   if (experts > 0 && expert_d_ff == 0) expert_d_ff = d_ff;
+  if (architecture == Architecture::encoder_decoder) {
+    if (encoder_layers == 0) encoder_layers = layers;
+    if (encoder_heads == 0) encoder_heads = heads;
+    if (encoder_d_ff == 0) encoder_d_ff = d_ff;
+  }
 }
 
 void ModelConfig::check(const std::string& where, const Spelling& spelling) const {
@@ -125,12 +133,13 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   check_positions(*this, where, spelling);
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
+  check_architecture(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
   const double weights =
       double(layers) * (width * d + 3 * d * double(d_ff) +
                         3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
-      2 * double(vocab) * d + double(context + position_offset) * d;
+      2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this);
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

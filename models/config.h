@@ -10,6 +10,7 @@
 
 namespace tally {
 
+enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -49,6 +50,7 @@ enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
 enum class Schedule : uint8_t { constant, cosine };
 
+std::span<const std::string_view> enum_names(Architecture);
 std::span<const std::string_view> enum_names(Norm);
 std::span<const std::string_view> enum_names(NormGain);
 std::span<const std::string_view> enum_names(Placement);
@@ -71,7 +73,7 @@ using Spelling = std::function<std::string(std::string_view)>;
 /// Our own names.
 std::string own_spelling(std::string_view field);
 
-/// A decoder-only language model: one struct, a field for every choice. What each field means, its
+/// A language model: one struct, a field for every choice. What each field means, its
 /// range and its name in JSON stand once, in model_fields().
 struct ModelConfig {
   std::string name;
@@ -82,6 +84,11 @@ struct ModelConfig {
   int64_t embedding_dim = 0;  // 0: d_model
   int64_t d_ff = 0;           // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
   int64_t vocab = 0, context = 0;
+
+  // Checked and made into modules by models/architecture.h.
+  Architecture architecture = Architecture::decoder;
+  int64_t encoder_layers = 0, encoder_heads = 0, encoder_d_ff = 0;  // 0: as the decoder's
+  int64_t segment_types = 0, padding_id = -1;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
@@ -101,6 +108,7 @@ struct ModelConfig {
   ResidualGain residual_gain = ResidualGain::none;
   double residual_gain_init = 0;
   double stochastic_depth = 0;
+  bool scalar_biases = false;
 
   Activation activation = Activation::silu;
   double activation_parameter = 1;
@@ -118,6 +126,8 @@ struct ModelConfig {
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1;
+  bool router_selection_bias = false;
+  double router_bias_rate = 0;
   double load_balance_loss = 0;
 
   // Checked and made into tables by models/config_positions.h.
@@ -143,6 +153,8 @@ struct ModelConfig {
   int64_t window = 0;                          // 0: none
   std::vector<std::string> attention_pattern;  // of full, window, strided, fixed; empty: all alike
   int64_t attention_stride = 0, attention_summary = 1;
+  int64_t attention_global = 0, attention_prefix = 0;
+  int64_t document_end = -1;  // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
   bool attention_sink = false, attention_gate = false;
   double qkv_clip = 0;  // 0: none
@@ -153,7 +165,7 @@ struct ModelConfig {
 
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   double embedding_scale = 1, logit_scale = 1, final_soft_cap = 0;
-  double label_smoothing = 0, z_loss = 0;
+  double label_smoothing = 0, z_loss = 0, max_z_loss = 0;
 
   Init init = Init::normal;
   double init_std = 0.02;

@@ -21,4 +21,13 @@ double visible_pairs(const ModelConfig& config, int64_t queries, int64_t keys);
 /// window keeps no more than it shows.
 int64_t cached_tokens(const ModelConfig& config, int64_t tokens);
 
+/// Numbers that generation keeps for one sequence.
+struct CacheSize {
+  double numbers_per_token = 0;  // without windows
+  double numbers = 0;
+};
+/// For `written` tokens; an encoder-decoder keeps as much for each of the `read` tokens of its
+/// source, and an encoder nothing.
+CacheSize cache_size(const ModelConfig& config, int64_t written, int64_t read);
+
 }  // namespace tally

@@ -41,6 +41,21 @@ std::span<const Field<ModelConfig>> model_fields() {
              "(OPT-350M, arXiv:2205.01068); 0: d_model, without products"),
       number("vocab", &M::vocab, 1, 1 << 24, "number of token ids"),
       number("context", &M::context, 1, 1 << 30, "longest sequence, in tokens"),
+      enum_field<&M::architecture>(
+          "architecture",
+          "decoder (a token sees what came before), encoder (BERT: every token sees all; Devlin et "
+          "al. 2018, arXiv:1810.04805) or encoder_decoder (T5: a decoder that reads an encoder's "
+          "output; Vaswani et al. 2017, arXiv:1706.03762); `train` and `sample` are for decoders"),
+      number("encoder_layers", &M::encoder_layers, 0, 10000,
+             "encoder_decoder: layers of the encoder; 0: as many as layers"),
+      number("encoder_heads", &M::encoder_heads, 0, 1 << 16,
+             "encoder_decoder: heads of the encoder, together as wide as the decoder's; 0: heads"),
+      number("encoder_d_ff", &M::encoder_d_ff, 0, 1 << 22,
+             "encoder_decoder: d_ff of the encoder; 0: d_ff"),
+      number("segment_types", &M::segment_types, 0, 1 << 20,
+             "encoder: kinds of segments that have a row each, added to the embedding"),
+      number("padding_id", &M::padding_id, -1, 1 << 24,
+             "encoder, encoder_decoder: the id whose row gets no gradient; -1: none"),
       enum_field<&M::norm>(
           "norm",
           "layer_norm (Ba et al. 2016, arXiv:1607.06450), rms_norm (Zhang and "
@@ -96,6 +111,9 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("stochastic_depth", &M::stochastic_depth, 0, 0.99,
              "probability that a sequence leaves out a branch of the last layer; layer i of L: i/L "
              "of it (Huang et al. 2016, arXiv:1603.09382)"),
+      flag("scalar_biases", &M::scalar_biases,
+           "a learned number added before each matrix and activation of a branch and before the "
+           "head (Fixup: Zhang et al. 2019, arXiv:1901.09321)"),
       enum_field<&M::activation>(
           "activation",
           "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
@@ -139,6 +157,12 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("router_groups", &M::router_groups, 1, 1 << 16, "the experts lie in equal groups"),
       number("router_kept_groups", &M::router_kept_groups, 1, 1 << 16,
              "and are chosen from so many of them"),
+      flag("router_selection_bias", &M::router_selection_bias,
+           "a bias that moves the choice of experts alone, kept beside the weights and not trained "
+           "(DeepSeek-V3, arXiv:2412.19437)"),
+      number("router_bias_rate", &M::router_bias_rate, 0, 1,
+             "what a step adds to or takes from it, against the load (Wang et al. 2024, "
+             "arXiv:2408.15664: 0.001); 0: it stays"),
       number("load_balance_loss", &M::load_balance_loss, 0, 1e3,
              "times the sum of the layers' load-balance losses, added to the loss (Fedus et al. "
              "2021, arXiv:2101.03961: 0.01)"),
@@ -215,10 +239,18 @@ std::span<const Field<ModelConfig>> model_fields() {
           "block"),
       number("attention_summary", &M::attention_summary, 1, 1 << 30,
              "fixed: tokens at the end of a block that all later ones see"),
+      number("attention_global", &M::attention_global, 0, 1 << 30,
+             "the first tokens, which layers with a window or a pattern all see, too (Beltagy et "
+             "al. 2020, arXiv:2004.05150)"),
+      number("attention_prefix", &M::attention_prefix, 0, 1 << 30,
+             "the first tokens, which see each other both ways; the loss begins behind them "
+             "(prefix language model: Raffel et al. 2019, arXiv:1910.10683)"),
+      number("document_end", &M::document_end, -1, 1 << 24,
+             "token that ends a document: no token sees another document; -1: all is one"),
       number("attention_soft_cap", &M::attention_soft_cap, 0, 1e6,
              "c: scores u become c tanh(u / c) (Gemma 2, arXiv:2408.00118: 50); 0: none"),
       number("attention_scale", &M::attention_scale, 0, 1e6,
-             "factor of the scores; 0: 1 / sqrt(head_dim)"),
+             "factor of the scores; 0: 1 / sqrt(head_dim) (T5: 1)"),
       flag("attention_sink", &M::attention_sink,
            "a learned score of each head in the softmax, without a value (gpt-oss; Xiao et al. "
            "2023, "
@@ -250,6 +282,9 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("z_loss", &M::z_loss, 0, 1,
              "times the mean square of log Z, added to the loss (PaLM 2022, arXiv:2204.02311: "
              "1e-4)"),
+      number("max_z_loss", &M::max_z_loss, 0, 1,
+             "times the mean square of the largest logit, added to the loss (Baichuan 2, "
+             "arXiv:2309.10305: 2e-4)"),
       enum_field<&M::init>(
           "init",
           "initial weights: normal, gpt2, trunc_normal, xavier, mitchell or fixup (see "

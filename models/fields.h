@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -29,6 +30,19 @@ struct Field {
   double min, max;  // of a number, both inclusive
   const char* doc;
 };
+
+/// Whether a field has the same value in both.
+template <class S>
+bool same_value(const Field<S>& field, const S& a, const S& b) {
+  return std::visit(
+      [&](const auto& member) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(member)>, EnumMember<S>>)
+          return member.get(a) == member.get(b);
+        else
+          return a.*member == b.*member;
+      },
+      field.member);
+}
 
 namespace detail {
 template <class T>

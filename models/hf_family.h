@@ -9,6 +9,7 @@
 namespace tally {
 
 class HfReader;  // models/hf_reader.h
+class HfWriter;  // models/hf_writer.h
 
 /// An entry of config.json that fills a field of ours; one that is not required keeps the family's
 /// default.
@@ -55,6 +56,8 @@ struct HfFamily {
   void (*defaults)(ModelConfig&);
   /// What a table of entries cannot say; may be null.
   void (*read)(HfReader&, ModelConfig&);
+  /// The same the other way; may be null.
+  void (*write)(HfWriter&, const ModelConfig&);
   std::string_view prefix, blocks;  // before all names but the head's; before a layer's number
   std::vector<HfRow> rows;
   std::vector<std::string_view> buffers;  // endings of tensors that hold no weights
@@ -65,9 +68,12 @@ const std::vector<const HfFamily*>& hf_families();
 /// That of a model_type. Throws Error, beginning with `origin`, if it is not known.
 const HfFamily& hf_family(std::string_view model_type, const std::string& origin = "models");
 
-/// Those of LLaMA's names, of GPT's, and of modules that were written for a recorded case.
+/// Those of a source each.
 std::vector<HfFamily> llama_families();
+std::vector<HfFamily> gemma_families();
+std::vector<HfFamily> phi_families();
 std::vector<HfFamily> gpt_families();
+std::vector<HfFamily> neox_families();
 std::vector<HfFamily> reference_families();
 
 }  // namespace tally

@@ -1,17 +1,13 @@
-// Families with the names of GPT: Conv1D or fused products, LayerNorm, mostly learned positions.
+// Families after GPT: LayerNorm, one branch in the feed-forward layer.
 #include <cmath>
 
 #include "core/error.h"
+#include "models/hf_common.h"
 #include "models/hf_reader.h"
+#include "models/hf_writer.h"
 
 namespace tally {
 namespace {
-
-void layer_norm(ModelConfig& m) {
-  m.norm = Norm::layer_norm, m.norm_bias = true, m.norm_eps = 1e-5;
-  m.gated = false;
-}
-void all_biases(ModelConfig& m) { m.qkv_bias = m.attention_output_bias = m.mlp_bias = true; }
 
 HfFamily gpt1() {
   HfFamily f{};
@@ -22,13 +18,14 @@ HfFamily gpt1() {
                {"initializer_range", "init_std"}, {"tie_word_embeddings", "tied_head"}};
   f.activation_key = "", f.activation = "";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m), all_biases(m);
+    use_layer_norm(m), use_biases(m);
     m.position = Position::learned, m.tied_head = true;
     m.placement = Placement::post;
     // What this family calls gelu is the tanh form.
     m.activation = Activation::gelu_tanh;
   };
   f.read = [](HfReader& r, ModelConfig&) { r.only("afn", "gelu"); };
+  f.write = [](HfWriter& w, const ModelConfig&) { w["afn"] = "gelu"; };
   f.prefix = "transformer.", f.blocks = "h.";
   f.rows = {{"embedding", "tokens_embed"},
             {"position", "positions_embed"},
@@ -54,10 +51,10 @@ HfFamily gpt2() {
              {"reorder_and_upcast_attn", "false"}};
   f.activation_key = "activation_function", f.activation = "gelu_new";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m), all_biases(m);
+    use_layer_norm(m), use_biases(m);
     m.position = Position::learned, m.tied_head = true, m.init = Init::gpt2;
   };
-  f.read = nullptr;
+  f.read = nullptr, f.write = nullptr;
   f.rows[0].stored = "wte", f.rows[1].stored = "wpe";
   f.rows.push_back({"final_norm", "ln_f"});
   f.buffers = {".attn.bias", ".attn.masked_bias"};
@@ -74,7 +71,7 @@ HfFamily gpt_j() {
                {"tie_word_embeddings", "tied_head"}};
   f.activation_key = "activation_function", f.activation = "gelu_new";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m);
+    use_layer_norm(m);
     m.parallel = Parallel::shared_norm, m.mlp_bias = true;
     m.rope_layout = RopeLayout::interleaved;
   };
@@ -85,6 +82,9 @@ HfFamily gpt_j() {
     m.rope_fraction = double(turned) / double(head);
     // An untied head has a bias, a tied one has too: it is a tensor of its own.
     m.head_bias = true;
+  };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["rotary_dim"] = static_cast<int64_t>(std::lround(m.rope_fraction * double(m.head_dim)));
   };
   f.prefix = "transformer.", f.blocks = "h.";
   f.rows = {{"embedding", "wte"},           {"attention_norm", "ln_1"},
@@ -106,7 +106,7 @@ HfFamily gpt_neo() {
                {"tie_word_embeddings", "tied_head"}};
   f.activation_key = "activation_function", f.activation = "gelu_new";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m);
+    use_layer_norm(m);
     m.attention_output_bias = m.mlp_bias = m.tied_head = true;
     m.position = Position::learned;
     m.attention_scale = 1;
@@ -133,6 +133,17 @@ HfFamily gpt_neo() {
     if (std::find(kinds.begin(), kinds.end(), "window") == kinds.end()) return;
     m.attention_pattern = kinds, m.window = window;
   };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    Json kinds = Json::array();
+    for (int64_t i = 0; i < m.layers; ++i) {
+      const auto& p = m.attention_pattern;
+      const bool slides = !p.empty() && p[static_cast<size_t>(i) % p.size()] == "window";
+      kinds.push_back(slides ? "local" : "global");
+    }
+    w["attention_layers"] = kinds;
+    w["attention_types"] = {{kinds, 1}};
+    if (m.window > 0) w["window_size"] = m.window;
+  };
   f.prefix = "transformer.", f.blocks = "h.";
   f.rows = {{"embedding", "wte"},
             {"position", "wpe"},
@@ -147,131 +158,6 @@ HfFamily gpt_neo() {
             {"final_norm", "ln_f"},
             {"head", "lm_head"}};
   f.buffers = {".attn.attention.bias", ".attn.attention.masked_bias"};
-  return f;
-}
-
-HfFamily gpt_neox() {
-  HfFamily f{};
-  f.model_type = "gpt_neox";
-  f.entries = {{"num_hidden_layers", "layers", true},
-               {"hidden_size", "d_model", true},
-               {"num_attention_heads", "heads", true},
-               {"intermediate_size", "d_ff", true},
-               {"vocab_size", "vocab", true},
-               {"max_position_embeddings", "context"},
-               {"layer_norm_eps", "norm_eps"},
-               {"initializer_range", "init_std"},
-               {"rotary_emb_base", "rope_base"},
-               {"attention_bias", "qkv_bias"},
-               {"attention_bias", "attention_output_bias"},
-               {"tie_word_embeddings", "tied_head"}};
-  f.activation_key = "hidden_act", f.activation = "gelu";
-  f.defaults = [](ModelConfig& m) {
-    layer_norm(m), all_biases(m);
-    m.context = 2048;
-  };
-  f.read = [](HfReader& r, ModelConfig& m) {
-    if (r.flag("use_parallel_residual", true)) m.parallel = Parallel::two_norms;
-    r.read_rope("rotary_pct", 0.25);
-  };
-  f.prefix = "gpt_neox.", f.blocks = "layers.";
-  f.rows = {{"embedding", "embed_in"},
-            {"attention_norm", "input_layernorm"},
-            {"attention.q", "attention.query_key_value", false, HfOrder::groups},
-            {"attention.k", "attention.query_key_value", false, HfOrder::groups},
-            {"attention.v", "attention.query_key_value", false, HfOrder::groups},
-            {"attention.out", "attention.dense"},
-            {"mlp_norm", "post_attention_layernorm"},
-            {"mlp.up", "mlp.dense_h_to_4h"},
-            {"mlp.down", "mlp.dense_4h_to_h"},
-            {"final_norm", "final_layer_norm"},
-            {"head", "embed_out"}};
-  f.buffers = {".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq"};
-  return f;
-}
-
-HfFamily bloom() {
-  HfFamily f = gpt_neox();
-  f.model_type = "bloom";
-  f.entries = {{"n_layer", "layers"},
-               {"num_hidden_layers", "layers"},
-               {"hidden_size", "d_model"},
-               {"n_embed", "d_model"},
-               {"n_head", "heads"},
-               {"num_attention_heads", "heads"},
-               {"vocab_size", "vocab", true},
-               {"seq_length", "context"},
-               {"layer_norm_epsilon", "norm_eps"},
-               {"initializer_range", "init_std"},
-               {"tie_word_embeddings", "tied_head"}};
-  f.fixed = {{"apply_residual_connection_post_layernorm", "false"}};
-  f.activation_key = "", f.activation = "";
-  f.defaults = [](ModelConfig& m) {
-    layer_norm(m), all_biases(m);
-    m.context = 2048, m.tied_head = m.embedding_norm = true;
-    m.position = Position::alibi, m.activation = Activation::gelu_tanh;
-  };
-  f.read = nullptr;
-  f.prefix = "transformer.", f.blocks = "h.";
-  for (HfRow& row : f.rows) {
-    if (row.stored == "attention.query_key_value") row.stored = "self_attention.query_key_value";
-    if (row.stored == "attention.dense") row.stored = "self_attention.dense";
-    if (row.piece == "embedding") row.stored = "word_embeddings";
-    if (row.piece == "final_norm") row.stored = "ln_f";
-    if (row.piece == "head") row.stored = "lm_head";
-  }
-  f.rows.push_back({"embedding_norm", "word_embeddings_layernorm"});
-  f.buffers = {};
-  return f;
-}
-
-bool has_two_norms(const ModelConfig& m) { return m.parallel == Parallel::two_norms; }
-bool has_one_norm(const ModelConfig& m) { return !has_two_norms(m); }
-
-void read_falcon(HfReader& r, ModelConfig& m) {
-  const bool grouped = r.flag("new_decoder_architecture", false);
-  const bool one_key = r.flag("multi_query", true);
-  const bool parallel = r.flag("parallel_attn", true) || grouped;
-  // The number of heads stands there whether it is used or not.
-  const int64_t kv_heads = r.integer("num_kv_heads", m.heads);
-  m.kv_heads = grouped ? kv_heads : one_key ? 1 : m.heads;
-  const int64_t norms = r.integer("num_ln_in_parallel_attn", grouped ? 2 : 1);
-  check(norms == 1 || norms == 2, r.where("num_ln_in_parallel_attn"), " = ", norms,
-        " must be 1 or 2");
-  if (parallel) m.parallel = grouped && norms == 2 ? Parallel::two_norms : Parallel::shared_norm;
-  m.qkv_bias = m.attention_output_bias = m.mlp_bias = r.flag("bias", false);
-  r.read_rope();
-  if (!r.flag("alibi", false)) return;
-  m.position = Position::alibi;
-  // Added before the scores are divided by sqrt(head_dim).
-  m.alibi_scale = 1 / std::sqrt(double(m.d_model) / double(m.heads));
-}
-
-HfFamily falcon() {
-  HfFamily f = bloom();
-  f.model_type = "falcon";
-  f.entries = {{"num_hidden_layers", "layers", true},  {"hidden_size", "d_model", true},
-               {"num_attention_heads", "heads", true}, {"ffn_hidden_size", "d_ff"},
-               {"vocab_size", "vocab", true},          {"max_position_embeddings", "context"},
-               {"layer_norm_epsilon", "norm_eps"},     {"initializer_range", "init_std"},
-               {"tie_word_embeddings", "tied_head"}};
-  f.fixed = {};
-  f.activation_key = "activation", f.activation = "gelu";
-  f.defaults = [](ModelConfig& m) {
-    layer_norm(m);
-    m.context = 2048, m.tied_head = true;
-  };
-  f.read = read_falcon;
-  f.rows.pop_back();  // no norm of the embedding
-  for (HfRow& row : f.rows) {
-    if (row.piece == "attention_norm") row.when = has_one_norm;
-  }
-  std::erase_if(f.rows, [](const HfRow& row) { return row.piece == "mlp_norm"; });
-  f.rows.push_back({.piece = "attention_norm", .stored = "ln_attn", .when = has_two_norms});
-  f.rows.push_back({.piece = "mlp_norm", .stored = "ln_mlp", .when = has_two_norms});
-  f.rows.push_back(
-      {.piece = "mlp_norm", .stored = "post_attention_layernorm", .when = has_one_norm});
-  f.buffers = {"rotary_emb.inv_freq"};
   return f;
 }
 
@@ -291,7 +177,7 @@ HfFamily opt() {
              {"layer_norm_elementwise_affine", "true"}};
   f.activation_key = "activation_function", f.activation = "relu";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m), all_biases(m);
+    use_layer_norm(m), use_biases(m);
     m.context = 2048, m.tied_head = true;
     m.position = Position::learned, m.position_offset = 2;
   };
@@ -299,6 +185,10 @@ HfFamily opt() {
     if (!r.flag("do_layer_norm_before", true)) m.placement = Placement::post;
     const int64_t width = r.integer("word_embed_proj_dim", m.d_model);
     if (width != m.d_model) m.embedding_dim = width;
+  };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["do_layer_norm_before"] = m.placement == Placement::pre;
+    w["word_embed_proj_dim"] = m.embedding_width();
   };
   f.prefix = "model.decoder.", f.blocks = "layers.";
   f.rows = {{"embedding", "embed_tokens"},
@@ -351,12 +241,18 @@ HfFamily mpt() {
                {"initializer_range", "init_std"}, {"tie_word_embeddings", "tied_head"}};
   f.activation_key = "", f.activation = "";
   f.defaults = [](ModelConfig& m) {
-    layer_norm(m);
+    use_layer_norm(m);
     m.norm_bias = false, m.tied_head = true;
     // Its slopes are those of Press et al. for every number of heads.
     m.position = Position::alibi, m.activation = Activation::gelu;
   };
   f.read = read_mpt;
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    Json attention = {{"alibi", true}, {"alibi_bias_max", 8}};
+    attention["clip_qkv"] = m.qkv_clip > 0 ? Json(m.qkv_clip) : Json();
+    attention["softmax_scale"] = m.attention_scale > 0 ? Json(m.attention_scale) : Json();
+    w["attn_config"] = attention;
+  };
   f.prefix = "transformer.", f.blocks = "blocks.";
   f.rows = {{"embedding", "wte"},
             {"attention_norm", "norm_1"},
@@ -374,8 +270,6 @@ HfFamily mpt() {
 
 }  // namespace
 
-std::vector<HfFamily> gpt_families() {
-  return {gpt1(), gpt2(), gpt_j(), gpt_neo(), gpt_neox(), bloom(), falcon(), opt(), mpt()};
-}
+std::vector<HfFamily> gpt_families() { return {gpt1(), gpt2(), gpt_j(), gpt_neo(), opt(), mpt()}; }
 
 }  // namespace tally

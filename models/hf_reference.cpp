@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/hf_reader.h"
+#include "models/hf_writer.h"
 
 namespace tally {
 namespace {
@@ -49,6 +50,10 @@ HfFamily palm() {
     m.logit_scale = 1 / std::sqrt(double(m.d_model));
     r.read_rope();
   };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["rope_interleaved"] = m.rope_layout == RopeLayout::interleaved;
+    w.rope();
+  };
   return f;
 }
 
@@ -59,6 +64,7 @@ HfFamily dclm() {
     m.norm = Norm::layer_norm, m.qk_norm = QKNorm::full, m.context = 2048;
   };
   f.read = [](HfReader& r, ModelConfig&) { r.read_rope(); };
+  f.write = [](HfWriter& w, const ModelConfig&) { w.rope(); };
   f.rows.push_back({"attention.q_norm", "q_norm"});
   f.rows.push_back({"attention.k_norm", "k_norm"});
   return f;
@@ -75,6 +81,10 @@ HfFamily baichuan2() {
     else
       r.only("position", "rope");
     r.read_rope();
+  };
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["position"] = m.position == Position::alibi ? "alibi" : "rope";
+    w.rope();
   };
   for (HfRow& row : f.rows) {
     if (row.piece == "attention.q" || row.piece == "attention.k" || row.piece == "attention.v")
@@ -125,6 +135,7 @@ HfFamily grok1() {
     m.activation = Activation::gelu_tanh, m.router_renormalise = false;
   };
   f.read = [](HfReader& r, ModelConfig&) { r.read_rope(); };
+  f.write = [](HfWriter& w, const ModelConfig&) { w.rope(); };
   for (HfRow& row : f.rows) {
     if (row.piece == "attention_norm") row.stored = "pre_attn_norm";
     if (row.piece == "mlp_norm") row.stored = "pre_ffn_norm";

@@ -121,4 +121,21 @@ std::optional<double> read_hf_rope(const Json& rope, const std::string& where, M
   return base;
 }
 
+Json write_hf_rope(const ModelConfig& c) {
+  Json rope = Json::object();
+  for (const RopeType& type : rope_types()) {
+    if (type.scaling != c.rope_scaling || type.scaling == RopeScale::none) continue;
+    rope["rope_type"] = type.name;
+    const ModelConfig plain;
+    for (const RopeEntry& entry : kRopeEntries) {
+      const bool required = takes_entry(type.required, entry.key);
+      if (!required && !takes_entry(type.optional, entry.key)) continue;
+      const auto& field = detail::find_field(model_fields(), entry.field, "export");
+      const Json value = detail::field_value(c, field);
+      if (required || value != detail::field_value(plain, field)) rope[entry.key] = value;
+    }
+  }
+  return rope;
+}
+
 }  // namespace tally

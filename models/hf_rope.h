@@ -16,4 +16,7 @@ namespace tally {
 /// dynamic stretches what max_position_embeddings names: the context becomes that times the factor.
 std::optional<double> read_hf_rope(const Json& rope, const std::string& where, ModelConfig& config);
 
+/// The rope_scaling that read_hf_rope reads as these fields; empty where nothing is scaled.
+Json write_hf_rope(const ModelConfig& config);
+
 }  // namespace tally

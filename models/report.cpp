@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/config_attention.h"
 #include "models/recompute.h"
@@ -49,17 +50,17 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   r.options = o;
   r.parameters = parameter_counts(config);
   r.weights = static_cast<double>(r.parameters.total()) * static_cast<double>(size_of(o.dtype));
-  r.kv_cache_per_token = 2.0 *
-                         static_cast<double>(config.layers * config.kv_heads * config.head_dim) *
-                         static_cast<double>(size_of(o.dtype));
-  r.kv_cache = r.kv_cache_per_token * static_cast<double>(o.batch) *
-               static_cast<double>(cached_tokens(config, needed)) /
-               static_cast<double>(config.layers);
+  const bool decoder = config.architecture == Architecture::decoder;
+  const CacheSize cached = cache_size(config, needed, o.seq);
+  r.kv_cache_per_token = cached.numbers_per_token * static_cast<double>(size_of(o.dtype));
+  r.kv_cache = cached.numbers * static_cast<double>(o.batch * size_of(o.dtype));
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
-  const auto model = build_model(config, o.dtype, kMeta);
+  const auto model = decoder ? build_model(config, o.dtype, kMeta) : nullptr;
   Ledger ledger;
-  if (o.train) {
+  if (!decoder) {
+    architecture_pass(config, o, r, ledger);
+  } else if (o.train) {
     train_pass(*model, o, r);
   } else if (o.decode) {
     nn::KVCache cache = model->make_cache(o.batch, needed);
@@ -111,7 +112,7 @@ RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions option
     return c;
   };
   RecomputeChoice best = choice(0);
-  if (best.fits) return best;
+  if (best.fits || config.architecture != Architecture::decoder) return best;
   best = choice(config.layers);
   int64_t low = 0, high = config.layers;  // low does not fit, high does if any does
   while (best.fits && high - low > 1) {

@@ -56,7 +56,7 @@ Tensor Encoder::loss(const Tensor& ids, const Tensor& targets, const Tensor& kin
                      const Tensor& mask, Generator* dropout) {
   const Tensor scores = logits(ids, kinds, mask, dropout);
   const ModuleScope scope("head");
-  return cross_entropy(scores, targets);
+  return cross_entropy(scores, targets, options_.loss);
 }
 
 void Encoder::visit(Visitor& v) {

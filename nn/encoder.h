@@ -17,6 +17,7 @@ class Encoder : public Module {
     StackOptions stack;
     bool head_transform = true;  // N(act(h Wt^T + bt)); else h itself
     ops::ActivationKind head_activation = ops::ActivationKind::gelu;
+    ops::LossOptions loss;
   };
   /// Parameters are allocated, not set.
   Encoder(const Options& o, DType dtype, Device device);
@@ -29,7 +30,7 @@ class Encoder : public Module {
   Tensor logits(const Tensor& ids, const Tensor& types = {}, const Tensor& mask = {},
                 Generator* dropout = nullptr);
   /// Mean of -log p(target) over the targets that are not -100, which masked_tokens(...) of data/
-  /// makes. targets (B,T) of i64
+  /// makes, with what Options::loss adds. targets (B,T) of i64
   Tensor loss(const Tensor& ids, const Tensor& targets, const Tensor& types = {},
               const Tensor& mask = {}, Generator* dropout = nullptr);
   void visit(Visitor& v) override;

@@ -55,8 +55,8 @@ Tensor EncoderDecoder::loss(const Memory& memory, const Tensor& ids, const Tenso
                             Generator* dropout) {
   const Tensor y = decode(memory, ids, dropout);
   const ModuleScope scope("head");
-  return head_bias.defined() ? cross_entropy(linear(y, head(), head_bias), targets)
-                             : linear_cross_entropy(y, head(), targets);
+  return head_bias.defined() ? cross_entropy(linear(y, head(), head_bias), targets, options_.loss)
+                             : linear_cross_entropy(y, head(), targets, options_.loss);
 }
 
 StackCache EncoderDecoder::make_cache(const Memory& memory, int64_t capacity) const {

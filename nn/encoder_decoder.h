@@ -18,6 +18,7 @@ class EncoderDecoder : public Module {
     double output_scale = 1;     // s; d_model^-0.5 in T5 1.0, whose head is tied
     bool tied_head = true, head_bias = false;
     int64_t padding_id = -1;  // its row of the table gets no gradient from ids (-1: none)
+    ops::LossOptions loss;
   };
   /// Parameters are allocated, not set.
   EncoderDecoder(const Options& o, DType dtype, Device device);
@@ -28,7 +29,7 @@ class EncoderDecoder : public Module {
   /// Logits (B,T,V) of the token after each of ids (B,T) of i64.
   Tensor logits(const Memory& memory, const Tensor& ids, Generator* dropout = nullptr);
   /// Mean of -log p(target) over the targets that are not -100, of ids the targets shifted right
-  /// (data/span_corruption.h).   targets (B,T) of i64
+  /// (data/span_corruption.h), with what Options::loss adds.   targets (B,T) of i64
   Tensor loss(const Memory& memory, const Tensor& ids, const Tensor& targets,
               Generator* dropout = nullptr);
 

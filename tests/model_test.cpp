@@ -3,6 +3,7 @@
 
 #include "autograd/functional.h"
 #include "core/random.h"
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/generate.h"
 #include "models/parameters.h"
@@ -44,16 +45,18 @@ TEST_CASE("model: parameters are those that the configuration describes, for eve
   for (const Preset& p : presets()) {
     RunConfig c = p.config;
     c.resolve_and_check(p.name);
-    const auto model = build_model(c.model, DType::f32, kMeta);
+    const ModelOnBatch built = build_on_batch(c.model, DType::f32, kMeta, [](int64_t) {
+      return empty({1, 1}, DType::i64, kMeta);
+    });
     const auto specs = parameter_specs(c.model);
-    const auto parameters = model->named_parameters();
+    const auto parameters = built.module->named_parameters();
     INFO(p.name);
     REQUIRE(parameters.size() == specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
       CHECK(parameters[i].first == specs[i].name);
       CHECK(parameters[i].second.shape() == Shape(std::span<const int64_t>(specs[i].shape)));
     }
-    CHECK(model->parameter_count() == parameter_count(c.model));
+    CHECK(built.module->parameter_count() == parameter_count(c.model));
   }
 }
 

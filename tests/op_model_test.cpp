@@ -207,6 +207,8 @@ TEST_CASE_METHOD(Setup,
     CHECK((v == 0 || v == double(1 / 0.7f)));
   }
   CHECK(std::fabs(kept / 3003 - 0.7) < 0.03);  // about three and a half deviations
+  ops::DropoutMask mask(a.seed, a.stream, a.p);  // an element has a word of its own, in every row
+  for (size_t i = 0; i < y.size(); ++i) CHECK((y[i] > 0) == mask.keeps(static_cast<int64_t>(i)));
   ops::Dropout::Attrs next = a;
   next.stream = 5;
   CHECK(numbers(ops::Dropout::forward(full({3, 1001}, 1, DType::f32, kReference), {}, next,

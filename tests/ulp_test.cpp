@@ -2,7 +2,9 @@
 // all floats, and with [all] every one of the 2^32 (tests/long.sh ulp).
 #include "tests/ulp.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdio>
 #include <thread>
 
@@ -14,94 +16,109 @@ namespace {
 
 constexpr uint64_t kAll = uint64_t{1} << 32, kStep = 16363;
 
-UlpError larger_of(const UlpError& a, const UlpError& b) {
-  UlpError both = b.worst > a.worst ? b : a;
-  both.values = a.values + b.values;
-  return both;
+void join(std::vector<UlpError>& all, const std::vector<UlpError>& more) {
+  for (size_t k = 0; k < all.size(); ++k) {
+    const int64_t values = all[k].values + more[k].values;
+    if (more[k].worst > all[k].worst) all[k] = more[k];
+    all[k].values = values;
+  }
 }
 
-UlpError by_vector(const Elementary& e, const cpu::IsaTable& table, uint64_t first, uint64_t last,
-                   uint64_t step) {
-  const FlushSubnormals flush;
-  const auto f = [&](int64_t n, const float* x, float* y) { e.vector(table, n, x, y); };
-  return ulp_error(e, first, last, step, true, f);
+Implementation by_vector(const Elementary& e, cpu::Isa isa) {
+  const cpu::IsaTable& table = cpu::isa_table(isa);
+  return {cpu::name(isa).data(), true, [&](int64_t n, const float* x, float* y) {
+            const FlushSubnormals flush;
+            e.vector(table, n, x, y);
+          }};
 }
 
-UlpError by_reference(const Elementary& e, uint64_t first, uint64_t last, uint64_t step) {
-  return ulp_error(e, first, last, step, false, e.reference);
+std::vector<Implementation> all_of(const Elementary& e) {
+  std::vector<Implementation> list = {{"reference", false, e.reference}};
+  if (!e.vector) return list;
+  for (const cpu::Isa isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
+    if (cpu::supported(isa)) list.push_back(by_vector(e, isa));
+  }
+  return list;
+}
+
+double bound_of(const Elementary& e, const Implementation& by) {
+  return by.flushed ? e.bound : e.reference_bound;
 }
 
 /// All floats near those where a function turns, saturates, overflows or underflows.
-template <class Measure>
-UlpError near_turns(Measure measure) {
-  UlpError found;
+std::vector<UlpError> near_turns(const Elementary& e, const std::vector<Implementation>& by) {
+  std::vector<UlpError> found(by.size());
   for (const float v : {0.0F,  1e-30F, 2.4e-4F, 0.1F,   0.625F, 0.7518F, 0.93F, 1.0F,   1.2785F,
                         4.0F,  6.0F,   9.0F,    12.0F,  14.2F,  16.0F,   37.5F, 64.0F,  80.0F,
                         87.3F, 88.7F,  92.0F,   103.9F, 150.0F, 200.0F,  1e20F, FLT_MAX}) {
     for (const float x : {v, -v}) {
       const uint64_t bits = std::bit_cast<uint32_t>(x);
       const uint64_t from = bits >= 1000 ? bits - 1000 : 0, to = std::min(bits + 1000, kAll);
-      found = larger_of(found, measure(from, to, uint64_t{1}));
+      join(found, ulp_errors(e, from, to, 1, by));
     }
   }
   return found;
 }
 
-template <class Measure>
-UlpError on_two_threads(Measure measure) {
-  UlpError lower;
-  std::thread other([&] { lower = measure(uint64_t{0}, kAll / 2, uint64_t{1}); });
-  const UlpError upper = measure(kAll / 2, kAll, uint64_t{1});
-  other.join();
-  return larger_of(lower, upper);
-}
-
-void show(const Elementary& e, const char* what, const UlpError& found) {
-  std::printf("%-16s %-9s %8.3f at %.9g\n", e.name.c_str(), what, found.worst,
-              static_cast<double>(found.at));
-  std::fflush(stdout);
+/// Every `step`-th of all floats, on every core.
+std::vector<UlpError> everywhere(const Elementary& e, const std::vector<Implementation>& by,
+                                 uint64_t step) {
+  constexpr uint64_t kPiece = uint64_t{1} << 24, kPieces = kAll / kPiece;
+  std::vector<std::vector<UlpError>> found(kPieces);
+  std::atomic<uint64_t> next = 0;
+  const auto started = std::chrono::steady_clock::now();
+  const auto work = [&] {
+    for (uint64_t i = next++; i < kPieces; i = next++) {
+      found[i] = ulp_errors(e, i * kPiece, (i + 1) * kPiece, step, by);
+      if (step > 1 || i % 16 != 15) continue;
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - started;
+      const double done = static_cast<double>(i + 1) / static_cast<double>(kPieces);
+      std::fprintf(stderr, "%s: %.0f %%, %.0f s to go\n", e.name.c_str(), 100 * done,
+                   spent.count() * (1 - done) / done);
+    }
+  };
+  std::vector<std::thread> others(std::thread::hardware_concurrency() - 1);
+  for (std::thread& t : others) t = std::thread(work);
+  work();
+  for (std::thread& t : others) t.join();
+  std::vector<UlpError> all(by.size());
+  for (const auto& piece : found) join(all, piece);
+  return all;
 }
 
 }  // namespace
 
 TEST_CASE("ulp: every function is within its bound on a sample of all floats", "[op]") {
   for (const Elementary& e : elementary_functions()) {
-    if (e.reference_bound > 0) {
-      const auto reference = [&](uint64_t a, uint64_t b, uint64_t s) {
-        return by_reference(e, a, b, s);
-      };
-      const UlpError r = larger_of(reference(0, kAll, kStep), near_turns(reference));
-      INFO("reference " << e.name << ": " << r.worst << " at " << r.at);
-      CHECK(r.worst <= e.reference_bound);
-      CHECK(r.values > 200000);
-    }
-    for (const cpu::Isa isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
-      if (!cpu::supported(isa)) continue;
-      const cpu::IsaTable& table = cpu::isa_table(isa);
-      const auto vector = [&](uint64_t a, uint64_t b, uint64_t s) {
-        return by_vector(e, table, a, b, s);
-      };
-      const UlpError v = larger_of(vector(0, kAll, kStep), near_turns(vector));
-      INFO(cpu::name(isa) << " " << e.name << ": " << v.worst << " at " << v.at);
-      CHECK(v.worst <= e.bound);
+    const std::vector<Implementation> by = all_of(e);
+    std::vector<UlpError> found = ulp_errors(e, 0, kAll, kStep, by);
+    join(found, near_turns(e, by));
+    for (size_t k = 0; k < by.size(); ++k) {
+      INFO(by[k].name << " " << e.name << ": " << found[k].worst << " at " << found[k].at);
+      CHECK(found[k].worst <= bound_of(e, by[k]));
+      CHECK(found[k].values > 200000);
     }
   }
 }
 
-TEST_CASE("ulp: vector code over all floats", "[all][!hide]") {
+// -c NAME: one function. A line each: the largest error of each implementation, and where. The loops,
+// which are slow and take their functions from the C library, are shown every 16th.
+TEST_CASE("ulp: every function is within its bound on all floats", "[all][!hide]") {
   for (const Elementary& e : elementary_functions()) {
-    const UlpError v = on_two_threads(
-        [&](uint64_t a, uint64_t b, uint64_t s) { return by_vector(e, cpu::isa(), a, b, s); });
-    show(e, cpu::name(cpu::isa().isa).data(), v);
-    CHECK(v.worst <= e.bound);
-  }
-}
-
-TEST_CASE("ulp: the loops in f32 over all floats", "[all][!hide]") {
-  for (const Elementary& e : elementary_functions()) {
-    const UlpError r = on_two_threads(
-        [&](uint64_t a, uint64_t b, uint64_t s) { return by_reference(e, a, b, s); });
-    show(e, "reference", r);
-    CHECK((e.reference_bound == 0 || r.worst <= e.reference_bound));
+    DYNAMIC_SECTION(e.name) {
+      std::string line;
+      for (const Implementation& by : all_of(e)) {
+        const uint64_t step = by.flushed ? 1 : 16;
+        const UlpError found = everywhere(e, {by}, step)[0];
+        CHECK(found.worst <= bound_of(e, by));
+        CHECK(found.values == static_cast<int64_t>(kAll / step));
+        std::array<char, 80> text{};
+        std::snprintf(text.data(), text.size(), "  %s %.3f at %.9g", by.name.c_str(), found.worst,
+                      static_cast<double>(found.at));
+        line += text.data();
+      }
+      std::printf("%-16s%s\n", e.name.c_str(), line.c_str());
+      std::fflush(stdout);
+    }
   }
 }

@@ -154,6 +154,9 @@ inline Rounded cos(const Rounded& a) { return rounded_function(std::cos(a.v), st
 inline Rounded erf(const Rounded& a) {
   return rounded_function(std::erf(a.v), 2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a);
 }
+inline Rounded erfc(const Rounded& a) {
+  return rounded_function(std::erfc(a.v), -2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a);
+}
 inline Rounded pow(const Rounded& a, double p) {
   return rounded_function(std::pow(a.v, p), p * std::pow(a.v, p - 1), a);
 }

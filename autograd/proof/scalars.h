@@ -51,6 +51,9 @@ inline Dual cos(Dual a) { return chain(std::cos(a.v), -std::sin(a.v), a); }
 inline Dual erf(Dual a) {
   return chain(std::erf(a.v), 2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a);
 }
+inline Dual erfc(Dual a) {
+  return chain(std::erfc(a.v), -2 / std::sqrt(M_PI) * std::exp(-a.v * a.v), a);
+}
 inline Dual abs(Dual a) { return a.v < 0 ? -a : a; }
 inline Dual pow(Dual a, double p) { return chain(std::pow(a.v, p), p * std::pow(a.v, p - 1), a); }
 inline bool isfinite(Dual a) { return std::isfinite(a.v); }
@@ -135,6 +138,7 @@ inline Counted tanh(const Counted& a) { return counted(std::tanh(a.look())); }
 inline Counted sin(const Counted& a) { return counted(std::sin(a.look())); }
 inline Counted cos(const Counted& a) { return counted(std::cos(a.look())); }
 inline Counted erf(const Counted& a) { return counted(std::erf(a.look())); }
+inline Counted erfc(const Counted& a) { return counted(std::erfc(a.look())); }
 inline Counted pow(const Counted& a, double p) { return counted(std::pow(a.look(), p)); }
 inline Counted abs(const Counted& a) { return Counted(std::fabs(a.look())); }
 inline bool isfinite(const Counted& a) { return std::isfinite(a.look()); }

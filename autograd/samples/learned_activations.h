@@ -31,6 +31,7 @@ inline std::vector<Sample> xielu() {
   return {
       sample<O>("5 x 7", {}, {normal({5, 7}, 1, 2), p, n}),
       sample<O>("another slope, eps 0", {0.25, 0}, {normal({2, 3, 4}, 2, 2), p, n}),
+      sample<O>("between eps and 0", {0.5, -0.5}, {normal({5, 7}, 9, 0.5), p, n}),
       sample<O>("a scalar", {}, {normal({}, 3), p, n}),
       sample<O>("one element", {}, {normal({1}, 4), normal({}, 5), normal({}, 6)}),
       sample<O>("no elements", {}, {normal({2, 0, 3}, 7), p, n}),

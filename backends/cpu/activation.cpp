@@ -1,40 +1,16 @@
+#include <cmath>
+
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/plain_loops.h"
 #include "core/ops/gate.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
 namespace {
 
-/// The vector code of a function, where there is some.
-bool unit_of(ops::ActivationKind kind, Unit& unit) {
-  switch (kind) {
-    case ops::ActivationKind::identity:
-      unit = Unit::identity;
-      return true;
-    case ops::ActivationKind::relu:
-      unit = Unit::relu;
-      return true;
-    case ops::ActivationKind::squared_relu:
-      unit = Unit::squared_relu;
-      return true;
-    case ops::ActivationKind::gelu:
-      unit = Unit::gelu;
-      return true;
-    case ops::ActivationKind::gelu_tanh:
-      unit = Unit::gelu_tanh;
-      return true;
-    case ops::ActivationKind::silu:
-      unit = Unit::silu;
-      return true;
-    case ops::ActivationKind::sigmoid:
-      unit = Unit::sigmoid;
-      return true;
-    default:
-      return false;
-  }
-}
+Unit unit_of(ops::ActivationKind kind) { return static_cast<Unit>(kind); }
+static_assert(static_cast<int>(Unit::softplus) == static_cast<int>(ops::ActivationKind::softplus) &&
+              static_cast<int>(Unit::silu) == static_cast<int>(ops::ActivationKind::silu));
 
 // Rows in pieces of about 8192 elements; f gets a row's number.
 template <class F>
@@ -46,40 +22,41 @@ void each_row(const View& v, F f) {
 }
 
 void activation_forward(const ops::Activation::Forward& c) {
-  Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
+  const Unit unit = unit_of(c.attrs.function);
+  const float p = static_cast<float>(c.attrs.parameter);
   each_row(c.x, [&](int64_t i) {
-    isa().activation_forward(unit, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i),
+    isa().activation_forward(unit, p, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i),
                              c.y.accumulate);
   });
 }
 
 void activation_backward(const ops::Activation::Backward& c) {
-  Unit unit;
-  if (!unit_of(c.attrs.function, unit)) return plain_loops<float>(c);
+  const Unit unit = unit_of(c.attrs.function);
+  const float p = static_cast<float>(c.attrs.parameter);
   each_row(c.x, [&](int64_t i) {
-    isa().activation_backward(unit, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i),
+    isa().activation_backward(unit, p, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i),
                               c.dx.row<float>(i), c.dx.accumulate);
   });
 }
 
-bool has_limits(const ops::Gate::Attrs& a) { return a.limit > 0 || a.offset != 0; }
+GateShape shape_of(const ops::Gate::Attrs& a) {
+  return {unit_of(a.function), static_cast<float>(a.parameter),
+          a.limit > 0 ? static_cast<float>(a.limit) : INFINITY, static_cast<float>(a.offset)};
+}
 
 void gate_forward(const ops::Gate::Forward& c) {
-  Unit unit;
-  if (!unit_of(c.attrs.function, unit) || has_limits(c.attrs)) return plain_loops<float>(c);
+  const GateShape shape = shape_of(c.attrs);
   each_row(c.y, [&](int64_t i) {
-    isa().gate_forward(unit, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i),
+    isa().gate_forward(shape, c.y.cols(), c.a.row<float>(i), c.b.row<float>(i), c.y.row<float>(i),
                        c.y.accumulate);
   });
 }
 
 void gate_backward(const ops::Gate::Backward& c) {
-  Unit unit;
-  if (!unit_of(c.attrs.function, unit) || has_limits(c.attrs)) return plain_loops<float>(c);
+  const GateShape shape = shape_of(c.attrs);
   each_row(c.dy, [&](int64_t i) {
-    isa().gate_backward(unit, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i), c.b.row<float>(i),
-                        c.da.defined() ? c.da.row<float>(i) : nullptr,
+    isa().gate_backward(shape, c.dy.cols(), c.dy.row<float>(i), c.a.row<float>(i),
+                        c.b.row<float>(i), c.da.defined() ? c.da.row<float>(i) : nullptr,
                         c.db.defined() ? c.db.row<float>(i) : nullptr, c.da.accumulate,
                         c.db.accumulate);
   });

@@ -1,19 +1,13 @@
 #pragma once
 // Activations and gates over the elements of a row. Arguments are kept where no infinity meets a
 // zero, as in core/ops/activation_functions.h.
+#include "backends/cpu/curve_kernels.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/simd_math.h"
 
 namespace tally::cpu {
 namespace {
-
-struct Pair {
-  F32 value, slope;
-};
-[[gnu::always_inline]] inline F32 clamped(F32 x, float low, float high) {
-  return min(broadcast(high), max(broadcast(low), x));
-}
 
 struct IdentityUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return x; }
@@ -110,9 +104,9 @@ struct SigmoidUnit {
   }
 };
 
-/// Calls f with the unit that a number names.
+/// Calls f with the unit that a number names; p is its parameter where it has one.
 template <class F>
-inline void with_unit(Unit unit, F f) {
+inline void with_unit(Unit unit, float p, F f) {
   switch (unit) {
     case Unit::identity:
       return f(IdentityUnit{});
@@ -126,45 +120,62 @@ inline void with_unit(Unit unit, F f) {
       return f(GeluTanhUnit{});
     case Unit::silu:
       return f(SiluUnit{});
+    case Unit::swish:
+      return f(SwishUnit{p});
     case Unit::sigmoid:
       return f(SigmoidUnit{});
+    case Unit::tanh:
+      return f(TanhUnit{});
+    case Unit::elu:
+      return f(EluUnit{p, 1});
+    case Unit::selu:
+      return f(EluUnit{1.6732632423543772f, 1.0507009873554805f});
+    case Unit::softplus:
+      return f(SoftplusUnit{});
   }
 }
 
-inline void activation_forward(Unit unit, int64_t n, const float* x, float* y, bool add) {
-  with_unit(unit, [=](auto u) {
+inline void activation_forward(Unit unit, float p, int64_t n, const float* x, float* y, bool add) {
+  with_unit(unit, p, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {
       put(y + i, u.value(load_some(x + i, lanes)), lanes, add);
     });
   });
 }
 
-inline void activation_backward(Unit unit, int64_t n, const float* dy, const float* x, float* dx,
-                                bool add) {
-  with_unit(unit, [=](auto u) {
+inline void activation_backward(Unit unit, float p, int64_t n, const float* dy, const float* x,
+                                float* dx, bool add) {
+  with_unit(unit, p, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {
       put(dx + i, load_some(dy + i, lanes) * u.pair(load_some(x + i, lanes)).slope, lanes, add);
     });
   });
 }
 
-inline void gate_forward(Unit unit, int64_t n, const float* a, const float* b, float* y, bool add) {
-  with_unit(unit, [=](auto u) {
+[[gnu::always_inline]] inline F32 up_of(const GateShape& g, F32 b) {
+  return clamped(b, -g.limit, g.limit) + g.offset;
+}
+
+inline void gate_forward(const GateShape& g, int64_t n, const float* a, const float* b, float* y,
+                         bool add) {
+  with_unit(g.unit, g.parameter, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {
-      put(y + i, u.value(load_some(a + i, lanes)) * load_some(b + i, lanes), lanes, add);
+      const F32 gate = min(broadcast(g.limit), load_some(a + i, lanes));
+      put(y + i, u.value(gate) * up_of(g, load_some(b + i, lanes)), lanes, add);
     });
   });
 }
 
-/// da or db may be null.
-inline void gate_backward(Unit unit, int64_t n, const float* dy, const float* a, const float* b,
-                          float* da, float* db, bool add_a, bool add_b) {
-  with_unit(unit, [=](auto u) {
+/// da or db may be null. What a limit cut has no gradient.
+inline void gate_backward(const GateShape& g, int64_t n, const float* dy, const float* a,
+                          const float* b, float* da, float* db, bool add_a, bool add_b) {
+  with_unit(g.unit, g.parameter, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {
-      const F32 g = load_some(dy + i, lanes);
-      const Pair p = u.pair(load_some(a + i, lanes));
-      if (da) put(da + i, g * load_some(b + i, lanes) * p.slope, lanes, add_a);
-      if (db) put(db + i, g * p.value, lanes, add_b);
+      const F32 d = load_some(dy + i, lanes), x = load_some(a + i, lanes),
+                up = load_some(b + i, lanes);
+      const Pair p = u.pair(min(broadcast(g.limit), x));
+      if (da) put(da + i, select(x > g.limit, F32{}, d * up_of(g, up) * p.slope), lanes, add_a);
+      if (db) put(db + i, select(abs(up) > g.limit, F32{}, d * p.value), lanes, add_b);
     });
   });
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/cpu/attention_args.h"
+#include "backends/cpu/attention_parts.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
 #include "core/parallel.h"
@@ -91,18 +92,70 @@ bool fits_backward(const ops::AttentionBackward& c) {
   return false;
 }
 
-void attention_forward(const ops::AttentionForward& c) {
-  if (!fits(c)) return c.reference<float>();
+// The rule for queries [t, t + n) of a part.
+AttentionRule part_rule(AttentionRule r, const AttentionPart& part, int64_t t, int64_t n) {
+  r.visible = {};
+  r.visible.causal = part.causal;
+  r.visible.queries = part.queries;
+  r.visible.keys = r.keys = part.keys;
+  r.first = t;
+  r.queries = n;
+  if (part.resume) r.sink = -INFINITY;  // it counted before
+  return r;
+}
+template <class Head>
+Head every(Head head, int64_t first, int64_t stride) {
+  if (head.data) head.data += first * head.row;
+  head.row *= stride;
+  return head;
+}
+// Calls f(t, n) for pieces of queries that one call of a kernel takes.
+template <class F>
+void each_chunk(int64_t queries, F&& f) {
+  for (int64_t t = 0; t < queries; t += kAttentionQueries)
+    f(t, std::min(kAttentionQueries, queries - t));
+}
+
+void forward_of_part(const ops::AttentionForward& c, int64_t b, int64_t h,
+                     const AttentionPart& part) {
+  const int64_t g = c.group_of(h);
+  const AttentionRule rule = rule_of(c, b, h, 0, 0);
+  each_chunk(part.queries, [&](int64_t t, int64_t n) {
+    const int64_t first = part.first + t * part.step;
+    isa().attention_forward(
+        {part_rule(rule, part, t, n), every(head_in(c.q, b, h), first, part.step),
+         every(head_in(c.k, b, g), part.first_key, part.key_step),
+         every(head_in(c.v, b, g), part.first_key, part.key_step),
+         every(head_out(c.y, b, h), first, part.step), c.l.pointer<float>() + c.place(b, h, first),
+         scratch(), part.step, part.resume});
+  });
+}
+
+void forward_of_keys(const ops::AttentionForward& c, const ops::AttentionScores& keys) {
   const int64_t chunks = (c.tokens() + kAttentionQueries - 1) / kAttentionQueries;
   parallel_for(c.batch() * c.heads() * chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t t = i % chunks * kAttentionQueries, h = i / chunks % c.heads(),
                     b = i / chunks / c.heads();
       const int64_t n = std::min(kAttentionQueries, c.tokens() - t), g = c.group_of(h);
-      isa().attention_forward({rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t),
+      isa().attention_forward({rule_of(keys, b, h, t, n), from_row(head_in(c.q, b, h), t),
                                head_in(c.k, b, g), head_in(c.v, b, g),
                                from_row(head_out(c.y, b, h), t),
                                c.l.pointer<float>() + c.place(b, h, t), scratch()});
+    }
+  });
+}
+
+void attention_forward(const ops::AttentionForward& c) {
+  if (!fits(c)) return c.reference<float>();
+  if (!in_parts(c) || c.y.accumulate) return forward_of_keys(c, c);
+  if (c.visible.pattern == ops::KeyPattern::strided) forward_of_keys(c, near_keys(c));
+  const int64_t groups = part_groups(c.visible);
+  parallel_for(c.batch() * c.heads() * groups, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t h = i / groups % c.heads(), b = i / groups / c.heads();
+      each_part(c.visible, i % groups,
+                [&](const AttentionPart& part) { forward_of_part(c, b, h, part); });
     }
   });
 }
@@ -113,18 +166,46 @@ HeadOut bias_head(const Out& dbias, int64_t b, int64_t h) {
   return {dbias.pointer<float>() + b * step[0] + h * step[1], step[2], step[3], true};
 }
 
-void backward_of_head(const ops::AttentionBackward& c, int64_t b, int64_t h, const HeadOut& dk,
-                      const HeadOut& dv) {
+void backward_of_part(const ops::AttentionBackward& c, int64_t b, int64_t h, const HeadOut& dk,
+                      const HeadOut& dv, const AttentionPart& part) {
+  const int64_t g = c.group_of(h);
+  const AttentionRule rule = rule_of(c, b, h, 0, 0);
+  HeadOut dq = head_out(c.dq, b, h);
+  dq.add = dq.add || part.resume;
+  each_chunk(part.queries, [&](int64_t t, int64_t n) {
+    const int64_t first = part.first + t * part.step;
+    isa().attention_backward(
+        {part_rule(rule, part, t, n), every(head_in(c.q, b, h), first, part.step),
+         every(head_in(c.k, b, g), part.first_key, part.key_step),
+         every(head_in(c.v, b, g), part.first_key, part.key_step),
+         every(head_in(c.y, b, h), first, part.step), every(head_in(c.dy, b, h), first, part.step),
+         c.l.pointer<float>() + c.place(b, h, first), every(dq, first, part.step),
+         every(dk, part.first_key, part.key_step), every(dv, part.first_key, part.key_step),
+         HeadOut{}, scratch(), part.step});
+  });
+}
+
+void backward_of_keys(const ops::AttentionBackward& c, const ops::AttentionScores& keys, int64_t b,
+                      int64_t h, const HeadOut& dk, const HeadOut& dv) {
   const int64_t g = c.group_of(h);
   const HeadOut dbias = bias_head(c.dbias, b, h);
-  for (int64_t t = 0; t < c.tokens(); t += kAttentionQueries) {
-    const int64_t n = std::min(kAttentionQueries, c.tokens() - t);
+  each_chunk(c.tokens(), [&](int64_t t, int64_t n) {
     isa().attention_backward(
-        {rule_of(c, b, h, t, n), from_row(head_in(c.q, b, h), t), head_in(c.k, b, g),
+        {rule_of(keys, b, h, t, n), from_row(head_in(c.q, b, h), t), head_in(c.k, b, g),
          head_in(c.v, b, g), from_row(head_in(c.y, b, h), t), from_row(head_in(c.dy, b, h), t),
          c.l.pointer<float>() + c.place(b, h, t), from_row(head_out(c.dq, b, h), t), dk, dv,
          from_row(dbias, t), scratch()});
-  }
+  });
+}
+
+void backward_of_head(const ops::AttentionBackward& c, int64_t b, int64_t h, const HeadOut& dk,
+                      const HeadOut& dv) {
+  if (!in_parts(c)) return backward_of_keys(c, c, b, h, dk, dv);
+  if (c.visible.pattern == ops::KeyPattern::strided)
+    backward_of_keys(c, near_keys(c), b, h, dk, dv);
+  for (int64_t i = 0; i < part_groups(c.visible); ++i)
+    each_part(c.visible, i,
+              [&](const AttentionPart& part) { backward_of_part(c, b, h, dk, dv, part); });
 }
 
 void clear(const HeadOut& to, int64_t rows, int64_t size) {

@@ -44,13 +44,16 @@ struct AttentionRule {
 inline constexpr int64_t kAttentionQueries = 256;
 inline constexpr int64_t kMaxHeadSize = 512;
 
-/// Some queries of one head, at most kAttentionQueries, against its keys.
+/// Some queries of one head, at most kAttentionQueries, against its keys. `resume`: y and l hold what
+/// other keys gave, and these are added to them.
 struct AttentionForwardArgs {
   AttentionRule rule;
   HeadIn q, k, v;
   HeadOut y;
   float* l;
   float* scratch;
+  int64_t l_step = 1;
+  bool resume = false;
 };
 /// The same backwards. dk and dv are added to; data is null where a gradient is not wanted.
 struct AttentionBackwardArgs {
@@ -59,6 +62,7 @@ struct AttentionBackwardArgs {
   const float* l;
   HeadOut dq, dk, dv, dbias;  // dbias: element (query, key); always added to
   float* scratch;
+  int64_t l_step = 1;
 };
 
 }  // namespace tally::cpu

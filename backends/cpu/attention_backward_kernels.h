@@ -79,7 +79,8 @@ inline void row_means(const AttentionBackwardArgs& a, const BackwardState& s) {
       for (int64_t d = 0; d < s.value; ++d) rest += dy[d * a.dy.column] * y[d * a.y.column];
     }
     s.mean[t] = sum(sums) + rest;
-    s.l[t] = a.l[row] == -__builtin_inff() ? 0 : a.l[row];
+    const float l = a.l[row * a.l_step];
+    s.l[t] = l == -__builtin_inff() ? 0 : l;
   }
 }
 

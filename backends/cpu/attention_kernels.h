@@ -105,6 +105,29 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
             s.scores + seen.first * kPanel, 1, true, y + i * s.values.rows * kPanel);
 }
 
+/// Maxima, sums and outputs before the first key: a sink counts from the start, exp(sink - sink) is 1;
+/// what other keys gave is one whose exp(l - l) is 1 and whose value is y.
+inline void start_panels(const AttentionForwardArgs& a, const ForwardState& s) {
+  const AttentionRule& r = a.rule;
+  for (int64_t i = 0; i < s.panels * s.output_size(); i += kLanes) store(s.outputs + i, F32{});
+  const bool sink = r.sink != -__builtin_inff();
+  for (int64_t i = 0; i < s.panels * kPanel; i += kLanes) {
+    store(s.tops + i, broadcast(sink ? r.sink : kNothing));
+    store(s.sums + i, broadcast(sink ? r.sink - r.sink + 1 : 0));
+  }
+  if (!a.resume) return;
+  for (int64_t t = 0; t < r.queries; ++t) {
+    const float l = a.l[t * a.l_step];
+    const bool nothing = l == -__builtin_inff();
+    s.tops[t] = nothing ? kNothing : l;
+    s.sums[t] = nothing ? 0 : 1;
+  }
+  for (int64_t p = 0; p < s.panels; ++p)
+    pack_columns({a.y.data, a.y.row, a.y.column}, p * kPanel,
+                 smaller(kPanel, r.queries - p * kPanel), r.value_size,
+                 s.outputs + p * s.output_size(), kPanel);
+}
+
 /// Divides a panel's output by its sums and writes it and log sum exp; 0 and -infinity where no key
 /// was seen.
 inline void finish_panel(const AttentionForwardArgs& a, const ForwardState& s, int64_t panel) {
@@ -117,8 +140,9 @@ inline void finish_panel(const AttentionForwardArgs& a, const ForwardState& s, i
       float* p = y + d * kPanel + j * kLanes;
       store(p, load(p) * inverse);
     }
-    if (queries > j * kLanes)
-      store_first(a.l + t0 + j * kLanes, top + log(sum), queries - j * kLanes);
+    const F32 l = top + log(sum);
+    for (int64_t t = j * kLanes; t < smaller(queries, (j + 1) * kLanes); ++t)
+      a.l[(t0 + t) * a.l_step] = l[t - j * kLanes];
   }
   put_panel(y, a.rule.value_size, queries, a.y, t0, s.buffer);
 }
@@ -139,7 +163,7 @@ inline void key_block(const AttentionForwardArgs& a, const ForwardState& s, int6
 
 inline void attention_forward(const AttentionForwardArgs& a) {
   const AttentionRule& r = a.rule;
-  if (r.queries <= kFewQueries && single_queries_serve(a)) {
+  if (r.queries <= kFewQueries && !a.resume && single_queries_serve(a)) {
     for (int64_t t = 0; t < r.queries; ++t) single_query(a, t);
     return;
   }
@@ -147,12 +171,7 @@ inline void attention_forward(const AttentionForwardArgs& a) {
   for (int64_t p = 0; p < s.panels; ++p)
     pack_columns(a.q, p * kPanel, smaller(kPanel, r.queries - p * kPanel), s.head,
                  s.queries + p * s.head * kPanel, kPanel);
-  for (int64_t i = 0; i < s.panels * s.output_size(); i += kLanes) store(s.outputs + i, F32{});
-  const bool sink = r.sink != -__builtin_inff();  // counts from the start: exp(sink - sink) is 1
-  for (int64_t i = 0; i < s.panels * kPanel; i += kLanes) {
-    store(s.tops + i, broadcast(sink ? r.sink : kNothing));
-    store(s.sums + i, broadcast(sink ? r.sink - r.sink + 1 : 0));
-  }
+  start_panels(a, s);
   each_key_block(a.rule, kForwardKeys,
                  [&](int64_t key0, int64_t count) { key_block(a, s, key0, count); });
   for (int64_t p = 0; p < s.panels; ++p) finish_panel(a, s, p);

@@ -5,6 +5,7 @@
 #include "backends/cpu/attention_args.h"
 #include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/gemm_tile.h"
+#include "backends/cpu/philox.h"
 #include "backends/cpu/simd_math.h"
 
 namespace tally::cpu {
@@ -222,32 +223,19 @@ inline void add_bias(const AttentionRule& r, int64_t t0, int64_t queries, int64_
 }
 inline bool has_bias(const AttentionRule& r) { return r.bias != nullptr || r.slope != 0; }
 
-/// Number i of the draws, as core/random.h's Philox::word.
-inline uint32_t philox_word(uint64_t key, uint64_t stream, uint64_t i) {
-  uint32_t c[4] = {static_cast<uint32_t>(i >> 2), static_cast<uint32_t>(i >> 34),
-                   static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)};
-  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];
-    const uint32_t next[4] = {
-        static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-        static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
-    for (int j = 0; j < 4; ++j) c[j] = next[j];
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return c[i & 3];
-}
-/// What dropout multiplies the probabilities of rows first .. last by: 0 or 1 / (1 - p).
+/// What dropout multiplies the probabilities of rows first .. last by: 0 or 1 / (1 - p). The draws of
+/// a query lie one after the other.
 inline void dropout_factors(const AttentionRule& r, int64_t t0, int64_t queries, int64_t key0,
                             int64_t first, int64_t last, float* factors) {
   const float kept = r.dropout < 1 ? 1 / (1 - r.dropout) : 0;
-  for (int64_t n = first; n < last; ++n)
-    for (int64_t t = 0; t < kPanel; ++t) {
-      const int64_t place = (t0 + smaller(t, queries - 1)) * r.place_row + key0 + n;
-      const uint32_t word = philox_word(r.seed, r.stream, r.place + static_cast<uint64_t>(place));
-      factors[n * kPanel + t] = static_cast<float>(word >> 8) * 0x1p-24f >= r.dropout ? kept : 0;
-    }
+  uint32_t drawn[112 + 2 * kPhiloxWords];  // a block of keys is no longer
+  for (int64_t t = 0; t < kPanel; ++t) {
+    const int64_t place = (t0 + smaller(t, queries - 1)) * r.place_row + key0 + first;
+    const uint32_t* word = philox_stretch(r.seed, r.stream, r.place + static_cast<uint64_t>(place),
+                                          last - first, drawn);
+    for (int64_t n = first; n < last; ++n, ++word)
+      factors[n * kPanel + t] = static_cast<float>(*word >> 8) * 0x1p-24f >= r.dropout ? kept : 0;
+  }
 }
 
 /// Transposed rows x (size, kPanel) of `queries` lanes go to their places in a head.

@@ -4,7 +4,6 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/accumulate.h"
-#include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
 #include "core/parallel.h"
 
@@ -12,37 +11,6 @@ namespace tally::cpu {
 namespace {
 
 constexpr int64_t kPiece = 1 << 15;  // elements: 128 kB of each operand
-
-// True when b repeats over leading axes of y only: its shape is the end of y's.
-bool is_suffix(const View& b, const View& y) {
-  if (!b.is_dense()) return false;
-  int skip = 0;
-  while (skip < b.shape.ndim() && b.shape[skip] == 1) ++skip;
-  const int n = b.shape.ndim() - skip;
-  if (n > y.shape.ndim()) return false;
-  for (int i = 1; i <= n; ++i) {
-    if (b.shape[-i] != y.shape[-i]) return false;
-  }
-  return true;
-}
-
-void add_forward(const ops::Add::Forward& c) {
-  const int64_t n = c.y.numel(), period = c.b.numel();
-  if (!c.y.is_dense() || !c.a.is_dense() || c.a.numel() != n || !is_suffix(c.b, c.y))
-    return plain_loops<float>(c);
-  if (n == 0 || period == 0) return;
-  const float *a = c.a.pointer<float>(), *b = c.b.pointer<float>();
-  float* y = c.y.pointer<float>();
-  if (period == n) {
-    return parallel_for(n, kPiece, [&](int64_t i, int64_t end) {
-      isa().add(end - i, a + i, b + i, y + i, c.y.accumulate);
-    });
-  }
-  parallel_for(n / period, std::max<int64_t>(1, kPiece / period), [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r)
-      isa().add(period, a + r * period, b, y + r * period, c.y.accumulate);
-  });
-}
 
 void accumulate(const ops::Accumulate::Call& c) {
   if (!c.x.is_dense() || !c.sum.is_dense()) return plain_loops<float>(c);
@@ -100,7 +68,6 @@ void embedding_backward(const ops::Embedding::Backward& c) {
 
 void register_elementwise() {
   constexpr size_t f32 = static_cast<size_t>(DType::f32);
-  kernels<ops::Add::Forward>[kCPU.kind][f32] = add_forward;
   kernels<ops::Accumulate::Call>[kCPU.kind][f32] = accumulate;
   kernels<ops::Accumulate::Sum>[kCPU.kind][f32] = accumulate_sum;
   kernels<ops::Embedding::Forward>[kCPU.kind][f32] = embedding_forward;

@@ -2,6 +2,8 @@
 #include <cstdint>
 
 #include "backends/cpu/attention_args.h"
+#include "backends/cpu/curve_args.h"
+#include "backends/cpu/dropout_args.h"
 #include "backends/cpu/gemm_args.h"
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
@@ -18,9 +20,6 @@ enum class Isa : uint8_t { baseline, avx2, avx512 };
 
 /// The functions of simd_math.h, by name, for the rows below.
 enum class MathFunction : uint8_t { exp, log, tanh, erf, normal_cdf, sigmoid, silu };
-
-/// The activations that have vector code (activation_kernels.h).
-enum class Unit : uint8_t { identity, relu, squared_relu, gelu, gelu_tanh, silu, sigmoid };
 
 /// The parts of a product, see gemm_kernels.h.
 template <class T>
@@ -67,13 +66,22 @@ struct IsaTable {
   void (*add)(int64_t n, const float* a, const float* b, float* y, bool add_to);
   void (*scale)(int64_t n, float factor, const float* x, float* y, bool add_to);
 
+  /// dropout_kernels.h
+  void (*dropout)(const DropoutRow& a);
+
   /// activation_kernels.h
-  void (*activation_forward)(Unit unit, int64_t n, const float* x, float* y, bool add);
-  void (*activation_backward)(Unit unit, int64_t n, const float* dy, const float* x, float* dx,
-                              bool add);
-  void (*gate_forward)(Unit unit, int64_t n, const float* a, const float* b, float* y, bool add);
-  void (*gate_backward)(Unit unit, int64_t n, const float* dy, const float* a, const float* b,
-                        float* da, float* db, bool add_a, bool add_b);
+  void (*activation_forward)(Unit unit, float p, int64_t n, const float* x, float* y, bool add);
+  void (*activation_backward)(Unit unit, float p, int64_t n, const float* dy, const float* x,
+                              float* dx, bool add);
+  void (*gate_forward)(const GateShape& g, int64_t n, const float* a, const float* b, float* y,
+                       bool add);
+  void (*gate_backward)(const GateShape& g, int64_t n, const float* dy, const float* a,
+                        const float* b, float* da, float* db, bool add_a, bool add_b);
+
+  /// curve_kernels.h
+  void (*soft_cap)(int64_t n, float cap, const float* dy, const float* x, float* y, bool add);
+  void (*learned_swish)(const LearnedSwishRow& a);
+  XieluSums (*xielu)(const XieluRow& a);
 
   /// optimizer_kernels.h
   void (*adamw)(int64_t n, const float* dw, float* w, float* m, float* v, const AdamWScalars& s);
@@ -82,6 +90,7 @@ struct IsaTable {
   /// Rows of logits (loss_kernels.h).
   LossSums (*loss_sums)(int64_t n, const float* x, float cap);
   void (*loss_gradient)(const LossGradient& a);
+  int64_t (*loss_largest)(int64_t n, const float* x);
 
   /// One group of a reduction, some groups side by side, and the way back (reduce_kernels.h).
   float (*fold_row)(Fold fold, int64_t n, const float* x, float shift);

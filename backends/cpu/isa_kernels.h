@@ -5,6 +5,8 @@
 #include "backends/cpu/attention_backward_kernels.h"
 #include "backends/cpu/attention_kernels.h"
 #include "backends/cpu/ceiling_kernels.h"
+#include "backends/cpu/curve_kernels.h"
+#include "backends/cpu/dropout_kernels.h"
 #include "backends/cpu/elementwise_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
 #include "backends/cpu/gemm_thin.h"
@@ -39,14 +41,19 @@ constexpr IsaTable make_table(Isa which) {
       .attention_backward = attention_backward,
       .add = add,
       .scale = scale,
+      .dropout = dropout,
       .activation_forward = activation_forward,
       .activation_backward = activation_backward,
       .gate_forward = gate_forward,
       .gate_backward = gate_backward,
+      .soft_cap = soft_cap,
+      .learned_swish = learned_swish,
+      .xielu = xielu,
       .adamw = adamw,
       .square_sum_f64 = square_sum_f64,
       .loss_sums = loss_sums,
       .loss_gradient = loss_gradient,
+      .loss_largest = loss_largest,
       .fold_row = fold_row,
       .fold_rows = fold_rows,
       .spread_row = spread_row,

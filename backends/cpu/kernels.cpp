@@ -5,7 +5,10 @@ namespace tally::cpu {
 void register_kernels() {
   register_activations();
   register_attention();
+  register_curves();
+  register_dropout();
   register_elementwise();
+  register_experts();
   register_linear();
   register_losses();
   register_matmul();
@@ -13,6 +16,7 @@ void register_kernels() {
   register_movement();
   register_norms();
   register_optimizers();
+  register_pairs();
   register_reductions();
   register_reductions_backward();
   register_relative();

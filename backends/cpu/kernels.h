@@ -8,7 +8,10 @@ void register_kernels();
 // Its parts, each beside the kernels that it registers.
 void register_activations();
 void register_attention();
+void register_curves();
+void register_dropout();
 void register_elementwise();
+void register_experts();
 void register_linear();
 void register_losses();
 void register_matmul();
@@ -16,6 +19,7 @@ void register_mixers();
 void register_movement();
 void register_norms();
 void register_optimizers();
+void register_pairs();
 void register_reductions();
 void register_reductions_backward();
 void register_relative();

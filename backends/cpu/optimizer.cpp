@@ -44,6 +44,9 @@ void register_optimizers() {
   constexpr size_t f32 = static_cast<size_t>(DType::f32);
   kernels<ops::AdamWUpdate::Call>[kCPU.kind][f32] = adamw_update;
   kernels<ops::SquareSum::Call>[kCPU.kind][f32] = square_sum;
+  kernels<ops::ClipFactor::Call>[kCPU.kind][f32] = [](const ops::ClipFactor::Call& c) {
+    c.reference<float>();  // two numbers: nothing to share out
+  };
 }
 
 }  // namespace tally::cpu

@@ -89,6 +89,14 @@ using Line = std::array<float, ReduceLayout<1>::kWidth>;
 
 inline constexpr int64_t kFoldParts = 64;  // at most, of one group
 
+/// The parts of long sums: cut by sizes alone, added in order.
+struct Cut {
+  int64_t piece, count;
+  Cut(int64_t n, int64_t least)
+      : piece(std::max({(n + kFoldParts - 1) / kFoldParts, least, int64_t{1}})),
+        count((n + piece - 1) / piece) {}
+};
+
 /// How the parts of a group are taken together.
 inline Fold joint(Fold fold) {
   return fold == Fold::largest || fold == Fold::smallest ? fold : Fold::sum;

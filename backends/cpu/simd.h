@@ -32,6 +32,7 @@ using I32 [[gnu::vector_size(kVectorBytes)]] = int32_t;
 using U32 [[gnu::vector_size(kVectorBytes)]] = uint32_t;
 using F64 [[gnu::vector_size(kVectorBytes)]] = double;
 using I64 [[gnu::vector_size(kVectorBytes)]] = int64_t;
+using U64 [[gnu::vector_size(kVectorBytes)]] = uint64_t;
 using U16 [[gnu::vector_size(kVectorBytes / 2)]] = uint16_t;
 
 template <class T>
@@ -170,6 +171,21 @@ inline constexpr int kLanesOf = kVectorBytes / static_cast<int>(sizeof(T));
   return _mm256_fmadd_pd(a, b, c);
 #else
   return a * b + c;
+#endif
+}
+/// Products of the lower halves of the lanes; the upper halves may hold anything.
+[[gnu::always_inline]] inline U64 multiply_lower(U64 a, U64 b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<U64>(
+      _mm512_mul_epu32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<U64>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+#elif defined(__SSE2__)
+  return reinterpret_cast<U64>(
+      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+#else
+  return (a & 0xffffffffu) * (b & 0xffffffffu);
 #endif
 }
 /// mask ? a : b, lane by lane.

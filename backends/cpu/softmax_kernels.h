@@ -38,7 +38,9 @@ template <bool Masked>
     seen |= in;
   });
   any = max_lane(select(seen, broadcast(1.0f), F32{})) > 0;
-  return any ? max_lane(tops) : 0.0f;
+  const float top = max_lane(tops);
+  if (!any) return 0;
+  return a.rest != nullptr && a.sink > top ? a.sink : top;
 }
 
 template <bool Masked>
@@ -56,7 +58,13 @@ inline void softmax_row(const SoftmaxForward& a) {
     if (!a.add) store_some(a.y + i, e, lanes);
     sums += e;
   });
-  const float share = any ? 1.0f / sum(sums) : 0.0f;
+  float total = any ? sum(sums) : 0;
+  if (a.rest != nullptr) {
+    const float own = any ? exp(broadcast(a.sink - shift))[0] : 1;
+    total += own;
+    *a.rest = own / total;
+  }
+  const float share = any ? 1.0f / total : 0.0f;
   each_vector(a.n, [&](int64_t i, auto lanes) {
     put(a.y + i, (a.add ? power(i, lanes) : load_some(a.y + i, lanes)) * share, lanes, a.add);
   });
@@ -98,6 +106,8 @@ inline void softmax_gradient(const SoftmaxBackward& a) {
       sums = fma(d, load_some(a.y + i, lanes), sums);
   });
   const float total = sum(sums);
+  if (a.dot != nullptr) *a.dot = total;
+  if (a.dx == nullptr) return;
   each_vector(a.n, [&](int64_t i, auto lanes) {
     const F32 d = load_some(a.dy + i, lanes), y = load_some(a.y + i, lanes);
     F32 g = (Log ? d - exp(y) * total : y * (d - total)) * a.scale;

@@ -2,10 +2,13 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/ops/rounded_once.h"
+
 namespace tally::ops {
 
 using std::abs;
 using std::erf;
+using std::erfc;
 using std::exp;
 using std::log;
 using std::tanh;
@@ -170,17 +173,18 @@ struct GeluTanh {
   }
 };
 
+// P(x) = erfc(-x / sqrt(2)) / 2: no 1 + erf that cancels for negative x.
 struct Gelu {
-  static constexpr double value_flops = 5, pair_flops = 11;
+  static constexpr double value_flops = 4, pair_flops = 10;
   static constexpr double half_root = 0.70710678118654752,
                           density = 0.39894228040143268;  // 1/sqrt(2), 1/sqrt(2 pi)
   template <class A>
   A value(const A& x) const {
-    return TimesSigmoid::bounded(x, x) * (A(0.5) * (A(1) + erf(x * A(half_root))));
+    return TimesSigmoid::bounded(x, x) * (A(0.5) * erfc(x * A(-half_root)));
   }
   template <class A>
   ValueAndSlope<A> pair(const A& x) const {
-    const A below = A(0.5) * (A(1) + erf(x * A(half_root))), c = clamped(x, -1e4, 1e4);
+    const A below = A(0.5) * erfc(x * A(-half_root)), c = clamped(x, -1e4, 1e4);
     return {TimesSigmoid::bounded(x, x) * below, below + c * (A(density) * exp(c * c * A(-0.5)))};
   }
 };
@@ -199,16 +203,17 @@ struct Sigmoid {
   }
 };
 
+// The slope is 1 - tanh^2 x = 4 e / (1 + e)^2, e = exp(-2 |x|), which does not cancel.
 struct Tanh {
-  static constexpr double value_flops = 1, pair_flops = 3;
+  static constexpr double value_flops = 1, pair_flops = 7;
   template <class A>
   A value(const A& x) const {
     return tanh(x);
   }
   template <class A>
   ValueAndSlope<A> pair(const A& x) const {
-    const A t = tanh(x);
-    return {t, A(1) - t * t};
+    const A e = exp(A(-2) * abs(x)), d = A(1) + e;
+    return {tanh(x), A(4) * e / (d * d)};
   }
 };
 
@@ -261,17 +266,17 @@ auto with_activation(ActivationKind kind, double p, F&& f) {
     case ActivationKind::squared_relu:
       return f(SquaredRelu{});
     case ActivationKind::gelu:
-      return f(Gelu{});
+      return f(RoundedOnce<Gelu>{});
     case ActivationKind::gelu_tanh:
-      return f(GeluTanh{});
+      return f(RoundedOnce<GeluTanh>{});
     case ActivationKind::silu:
-      return f(Silu{});
+      return f(RoundedOnce<Silu>{});
     case ActivationKind::swish:
-      return f(Swish{p});
+      return f(RoundedOnce<Swish>{{p}});
     case ActivationKind::sigmoid:
-      return f(Sigmoid{});
+      return f(RoundedOnce<Sigmoid>{});
     case ActivationKind::tanh:
-      return f(Tanh{});
+      return f(RoundedOnce<Tanh>{});
     case ActivationKind::elu:
       return f(Elu{p, 1});
     case ActivationKind::selu:

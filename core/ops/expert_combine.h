@@ -100,20 +100,13 @@ struct ExpertCombine {
         }
       }
     }
-    // The places that name a row, as a list in the order of the tokens: each row is written once,
-    // and rows may be shared out among threads.
     template <class T>
     void to_rows() const {
       using A = acc_t<T>;
       const int64_t k = w.cols();
       int64_t* first = reinterpret_cast<int64_t*>(scratch);
       int64_t* next = first + drows.rows();
-      std::fill(first, first + drows.rows(), int64_t{-1});
-      for (int64_t n = places.numel() - 1; n >= 0; --n) {
-        const int64_t m = places.index<T>(n);
-        next[n] = first[m];
-        first[m] = n;
-      }
+      link<T>(first, next);
       for (int64_t m = 0; m < drows.rows(); ++m) {
         for (int64_t d = 0; d < drows.cols(); ++d) {
           A sum(0);
@@ -121,6 +114,17 @@ struct ExpertCombine {
             sum += A(w.row<T>(n / k)[n % k]) * A(dy.row<T>(n / k)[d]);
           drows.put(drows.row<T>(m)[d], sum);
         }
+      }
+    }
+    /// The places that name a row, as a list in the order of the tokens that begins with first[row]
+    /// and ends with -1: each row is written once, and rows may be shared out among threads.
+    template <class T>
+    void link(int64_t* first, int64_t* next) const {
+      std::fill(first, first + drows.rows(), int64_t{-1});
+      for (int64_t n = places.numel() - 1; n >= 0; --n) {
+        const int64_t m = places.index<T>(n);
+        next[n] = first[m];
+        first[m] = n;
       }
     }
   };

@@ -46,7 +46,17 @@ struct ExpertGather {
     }
     template <class T>
     void reference() const {
-      const int64_t e = offsets.numel() - 1, k = experts.cols();
+      plan<T>();
+      const int64_t k = experts.cols();
+      for (int64_t n = 0; n < experts.numel(); ++n) {
+        T* row = rows.row<T>(places.pointer<int64_t>()[n]);
+        for (int64_t d = 0; d < x.cols(); ++d) rows.put(row[d], acc_t<T>(x.row<T>(n / k)[d]));
+      }
+    }
+    /// Writes offsets and places.
+    template <class T>
+    void plan() const {
+      const int64_t e = offsets.numel() - 1;
       std::vector<int64_t> next(static_cast<size_t>(e) + 1, 0);  // the next free place of each
       for (int64_t n = 0; n < experts.numel(); ++n)
         ++next[static_cast<size_t>(experts.index<T>(n)) + 1];
@@ -54,12 +64,8 @@ struct ExpertGather {
         if (i > 0) next[static_cast<size_t>(i)] += next[static_cast<size_t>(i) - 1];
         offsets.put_index<T>(i, next[static_cast<size_t>(i)]);
       }
-      for (int64_t n = 0; n < experts.numel(); ++n) {
-        const int64_t place = next[static_cast<size_t>(experts.index<T>(n))]++;
-        places.put_index<T>(n, place);
-        for (int64_t d = 0; d < x.cols(); ++d)
-          rows.put(rows.row<T>(place)[d], acc_t<T>(x.row<T>(n / k)[d]));
-      }
+      for (int64_t n = 0; n < experts.numel(); ++n)
+        places.put_index<T>(n, next[static_cast<size_t>(experts.index<T>(n))]++);
     }
   };
 

@@ -1,0 +1,70 @@
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "autograd/proof/run_sample.h"
+#include "cli/common.h"
+#include "cli/loaded_model.h"
+#include "data/file.h"
+#include "models/hf_export.h"
+#include "models/hf_writer.h"
+#include "models/profile.h"
+
+namespace tally::cli {
+namespace {
+
+/// Largest difference of the logits of both, over the largest logit.
+double difference(nn::Decoder& a, nn::Decoder& b) {
+  const int64_t tokens = std::min<int64_t>(a.options().context, 32);
+  const Tensor ids = random_ids({2, tokens}, a.options().vocab, 1, kCPU);
+  const auto ours = to_doubles(a.logits(ids)), theirs = to_doubles(b.logits(ids));
+  double worst = 0, largest = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    worst = std::max(worst, std::fabs(ours[i] - theirs[i]));
+    largest = std::max(largest, std::fabs(ours[i]));
+  }
+  return worst / largest;
+}
+
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
+    if (std::filesystem::is_regular_file(from + "/" + name))
+      write_file_atomic(to + "/" + name, read_file(from + "/" + name));
+  }
+}
+
+}  // namespace
+
+int export_model(const ExportOptions& o) {
+  LoadedModel loaded = load_model(o.path, DType::f32, kCPU);
+  const ModelConfig& config = loaded.config.model;
+  const HfFamily& family =
+      o.family.empty() ? hf_family_for(config) : hf_family(o.family, "export: --family");
+  const bool narrow = dtype_of_options(o) == DType::bf16;
+  const auto parameters = loaded.model->named_parameters();
+  const ReadParameter read = [&](std::string_view name, std::span<float> out) {
+    for (const auto& [own, t] : parameters) {
+      if (own == name) std::ranges::copy(to_host<float>(t), out.begin());
+    }
+  };
+  export_hugging_face(o.out, config, family, read, narrow ? StoredType::bf16 : StoredType::f32);
+  copy_tokenizer(loaded.folder, o.out);
+  double error = 0;
+  if (o.verify) {
+    error = difference(*loaded.model, *load_model(o.out, DType::f32, kCPU).model);
+    check(narrow || error <= 1e-6, o.out, ": the logits differ by ", error,
+          " of the largest; do not use this folder");
+  }
+  if (o.json) {
+    Json result = {{"folder", o.out}, {"family", family.model_type}};
+    if (o.verify) result["logits_error"] = error;
+    print_json(result);
+  } else {
+    std::printf("%s: %lld parameters as %s\n", o.out.c_str(),
+                static_cast<long long>(loaded.model->parameter_count()), family.model_type);
+    if (o.verify) std::printf("loaded again: logits differ by %.1e of the largest\n", error);
+  }
+  return 0;
+}
+
+}  // namespace tally::cli

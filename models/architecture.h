@@ -1,0 +1,49 @@
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "models/config.h"
+#include "models/parameters.h"
+#include "models/report.h"
+#include "nn/encoder.h"
+#include "nn/encoder_decoder.h"
+
+// Models that are not decoders alone: what `architecture` selects.
+namespace tally {
+
+/// Throws Error, beginning with `where`, unless the fields fit the architecture: those that it would
+/// ignore are a mistake.
+void check_architecture(const ModelConfig& config, const std::string& where);
+
+/// More parameters than the fields of this page add, in double: they alone may leave 64 bits.
+double encoder_bound(const ModelConfig& config);
+
+/// The modules of a resolved configuration; parameters are allocated and not set. Error for another
+/// architecture than theirs.
+std::unique_ptr<nn::Encoder> build_encoder(const ModelConfig&, DType, Device);
+std::unique_ptr<nn::EncoderDecoder> build_encoder_decoder(const ModelConfig&, DType, Device);
+
+/// As parameter_specs and parameter_counts (models/parameters.h), for these architectures.
+std::vector<ParameterSpec> architecture_specs(const ModelConfig&);
+ParameterCount architecture_counts(const ModelConfig&);
+
+/// A model of any architecture with the inputs of one batch. `logits` are those of all tokens, and
+/// `loss` takes a generator for dropout, or null.
+struct ModelOnBatch {
+  std::unique_ptr<nn::Module> module;
+  std::function<Tensor()> logits;
+  std::function<Tensor(Generator*)> loss;
+};
+/// Makes integers below a bound, (B, T) of i64, other ones with each call.
+using MakeIds = std::function<Tensor(int64_t bound)>;
+/// Builds the model and asks for its inputs: ids and targets; of an encoder the types of its
+/// segments too; of an encoder-decoder what it reads. `mask`: 1 for a token of what an encoder reads
+/// (B, T), or undefined.
+ModelOnBatch build_on_batch(const ModelConfig&, DType, Device, const MakeIds& ids,
+                            const Tensor& mask = {});
+
+/// The pass of make_report: forward, a training step, or one more token, `seq` being read and
+/// written before. Fills in what the report says of memory.
+void architecture_pass(const ModelConfig&, const ReportOptions&, Report&, Ledger&);
+
+}  // namespace tally

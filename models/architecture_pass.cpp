@@ -1,0 +1,64 @@
+// What a pass of an encoder or an encoder-decoder costs, on meta: see make_report.
+#include "autograd/tape.h"
+#include "models/architecture.h"
+#include "optim/adamw.h"
+
+namespace tally {
+namespace {
+
+double live_on_meta() { return static_cast<double>(backend(kMeta).memory().live); }
+
+MakeIds ids_on_meta(const ReportOptions& o) {
+  return [o](int64_t) { return empty({o.batch, o.seq}, DType::i64, kMeta); };
+}
+
+// As TrainingStep does it: forward, backward, clipping, AdamW.
+void step_of(const ModelOnBatch& model, Report& r) {
+  model.module->requires_grad();
+  optim::AdamW optimizer(optim::decay_groups(*model.module, 0.1), {});
+  r.optimizer = 2 * r.weights;
+  r.gradients = r.weights;
+  backend(kMeta).reset_peak();
+  const double before = live_on_meta();
+  Generator dropout;
+  {
+    Tape tape;
+    Tensor loss = model.loss(&dropout);
+    r.saved = live_on_meta() - before;
+    tape.backward(loss);
+  }
+  const optim::ClippedNorm clipped = optim::clip_factor(optimizer.groups(), 1);
+  optimizer.step(1e-3, clipped.factor);
+}
+
+void decode(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
+  check(c.architecture == Architecture::encoder_decoder,
+        "account: an encoder writes no text; leave out --decode");
+  const auto model = build_encoder_decoder(c, o.dtype, kMeta);
+  const auto ids = [&](int64_t tokens) { return empty({o.batch, tokens}, DType::i64, kMeta); };
+  auto cache = model->make_cache(model->encode(ids(o.seq)), o.seq + 1);
+  model->next_logits(ids(o.seq), cache);
+  ledger.clear();
+  backend(kMeta).reset_peak();
+  model->next_logits(ids(1), cache);
+}
+
+}  // namespace
+
+void architecture_pass(const ModelConfig& c, const ReportOptions& o, Report& r, Ledger& ledger) {
+  check(o.recompute == "none" && o.accumulation == 1,
+        "account: recompute and accumulation are for architecture = decoder; leave them out");
+  if (o.decode) {
+    decode(c, o, ledger);
+    return;
+  }
+  const ModelOnBatch model = build_on_batch(c, o.dtype, kMeta, ids_on_meta(o));
+  if (o.train) {
+    step_of(model, r);
+  } else {
+    backend(kMeta).reset_peak();
+    model.logits();
+  }
+}
+
+}  // namespace tally

@@ -1,0 +1,178 @@
+// Gemma and the other families that take much from LLaMA and change its block.
+#include "models/hf_common.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "models/hf_reader.h"
+#include "models/hf_writer.h"
+
+namespace tally {
+namespace {
+
+void gemma_defaults(ModelConfig& m) {
+  m.norm_eps = 1e-6, m.context = 8192, m.head_dim = 256, m.tied_head = true;
+  m.norm_gain = NormGain::one_plus_gamma;
+}
+
+HfFamily gemma() {
+  HfFamily f = like_llama("gemma", gemma_defaults, [](HfReader& r, ModelConfig& m) {
+    r.find("hidden_act");  // "gelu" of the first releases means the tanh form too
+    m.embedding_scale = std::sqrt(double(m.d_model));
+    r.read_rope();
+  });
+  f.activation_key = "hidden_activation", f.activation = "gelu_pytorch_tanh";
+  return f;
+}
+
+/// What Gemma 2 and 3 share: norms on both sides and a scale of the scores of their own.
+void read_gemma_scores(HfReader& r, ModelConfig& m) {
+  r.find("hidden_act");
+  m.embedding_scale = std::sqrt(double(m.d_model));
+  const double scalar = r.number("query_pre_attn_scalar", 256);
+  check(scalar > 0, r.where("query_pre_attn_scalar"), " must be above 0");
+  m.attention_scale = 1 / std::sqrt(scalar);
+}
+
+HfFamily gemma2() {
+  HfFamily f = gemma();
+  f.model_type = "gemma2";
+  add_entries(f, {{"attn_logit_softcapping", "attention_soft_cap"},
+                  {"final_logit_softcapping", "final_soft_cap"}});
+  f.defaults = [](ModelConfig& m) {
+    gemma_defaults(m);
+    m.placement = Placement::double_norm, m.attention_soft_cap = 50, m.final_soft_cap = 30;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    read_gemma_scores(r, m);
+    r.read_rope();
+    r.read_windows([](HfReader&, int64_t i) { return i % 2 == 0; }, 4096);
+  };
+  row_of(f, "mlp_norm").stored = "pre_feedforward_layernorm";
+  f.rows.push_back({"attention_output_norm", "post_attention_layernorm"});
+  f.rows.push_back({"mlp_output_norm", "post_feedforward_layernorm"});
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w.rope(), w.windows();
+    w["query_pre_attn_scalar"] =
+        HfWriter::whole_or_real(1 / (m.attention_scale * m.attention_scale));
+  };
+  return f;
+}
+
+HfFamily gemma3() {
+  HfFamily f = gemma2();
+  f.model_type = "gemma3_text";
+  f.defaults = [](ModelConfig& m) {
+    gemma_defaults(m);
+    m.context = 131072, m.rope_base = 1e6;
+    m.placement = Placement::double_norm, m.qk_norm = QKNorm::head;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    read_gemma_scores(r, m);
+    r.read_windows(
+        [](HfReader& reader, int64_t i) {
+          return (i + 1) % std::max<int64_t>(1, reader.integer("sliding_window_pattern", 6)) != 0;
+        },
+        4096);
+    r.find("sliding_window_pattern");
+    m.rope_local_base = r.number("rope_local_base_freq", 10000);
+    r.read_rope();
+    turn_windows_locally(m);
+  };
+  add_qk_norm(f);
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w.rope_by_layer();
+    w["query_pre_attn_scalar"] =
+        HfWriter::whole_or_real(1 / (m.attention_scale * m.attention_scale));
+  };
+  return f;
+}
+
+HfFamily cohere() {
+  HfFamily f = llama_family();
+  f.model_type = "cohere";
+  f.entries = common_entries("layer_norm_eps");
+  add_entries(f, {{"attention_bias", "qkv_bias"},
+                  {"attention_bias", "attention_output_bias"},
+                  {"logit_scale", "logit_scale"}});
+  f.fixed.clear();
+  f.defaults = [](ModelConfig& m) {
+    m.norm = Norm::layer_norm, m.norm_eps = 1e-5, m.context = 8192;
+    m.parallel = Parallel::shared_norm, m.rope_layout = RopeLayout::interleaved;
+    m.logit_scale = 0.0625, m.tied_head = true;
+  };
+  f.read = [](HfReader& r, ModelConfig& m) {
+    if (r.flag("use_qk_norm", false)) m.qk_norm = QKNorm::heads;
+    r.read_rope();
+  };
+  remove_row(f, "mlp_norm");
+  add_qk_norm(f);
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w["use_qk_norm"] = m.qk_norm == QKNorm::heads;
+    w.rope();
+  };
+  return f;
+}
+
+HfFamily cohere2() {
+  HfFamily f = cohere();
+  f.model_type = "cohere2";
+  add_entries(f, {{"head_dim", "head_dim"}});
+  f.fixed.clear();
+  f.read = [](HfReader& r, ModelConfig& m) {
+    r.read_rope();
+    r.read_windows(
+        [](HfReader& reader, int64_t i) {
+          return (i + 1) % std::max<int64_t>(1, reader.integer("sliding_window_pattern", 4)) != 0;
+        },
+        4096);
+    r.find("sliding_window_pattern");
+    for (const std::string& kind : m.attention_pattern)
+      m.position_pattern.emplace_back(kind == "window" ? "global" : "none");
+  };
+  f.write = [](HfWriter& w, const ModelConfig&) { w.rope(), w.windows(); };
+  return f;
+}
+
+HfFamily nemotron() {
+  HfFamily f = llama_family();
+  f.model_type = "nemotron";
+  f.entries = common_entries("norm_eps");
+  add_entries(f, {{"head_dim", "head_dim"},
+                  {"attention_bias", "qkv_bias"},
+                  {"attention_bias", "attention_output_bias"},
+                  {"mlp_bias", "mlp_bias"}});
+  f.fixed.clear();
+  f.activation = "relu2";
+  f.defaults = [](ModelConfig& m) {
+    m.norm = Norm::layer_norm, m.norm_bias = true, m.norm_eps = 1e-5;
+    m.norm_gain = NormGain::one_plus_gamma, m.gated = false, m.context = 4096;
+  };
+  f.read = [](HfReader& r, ModelConfig&) { r.read_rope("partial_rotary_factor", 0.5); };
+  remove_row(f, "mlp.gate");
+  f.write = [](HfWriter& w, const ModelConfig&) { w.rope("partial_rotary_factor"); };
+  return f;
+}
+
+HfFamily stablelm() {
+  HfFamily f = llama_family();
+  f.model_type = "stablelm";
+  f.entries = common_entries("layer_norm_eps");
+  add_entries(f, {{"use_qkv_bias", "qkv_bias"}});
+  f.fixed = {{"qk_layernorm", "false"}, {"use_parallel_residual", "false"}};
+  f.defaults = [](ModelConfig& m) {
+    m.norm = Norm::layer_norm, m.norm_bias = true, m.norm_eps = 1e-5, m.context = 4096;
+  };
+  f.read = [](HfReader& r, ModelConfig&) { r.read_rope("partial_rotary_factor", 0.25); };
+  f.write = [](HfWriter& w, const ModelConfig&) { w.rope("partial_rotary_factor"); };
+  return f;
+}
+
+}  // namespace
+
+std::vector<HfFamily> gemma_families() {
+  return {gemma(), gemma2(), gemma3(), cohere(), cohere2(), nemotron(), stablelm()};
+}
+
+}  // namespace tally

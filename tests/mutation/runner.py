@@ -1,0 +1,223 @@
+"""Compiles one mutant with what proves it, and says who caught it. Used by mutants.py."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+LIBRARIES = ["tally_proof", "tally_backends", "tally_nn_samples"]
+KERNEL_TESTS = ["op_backend_test", "simd_test", "gemm_test", "op_fixture_test"]
+FLAGS = ["-std=c++20", "-O0", "-ffp-contract=off", "-w"]
+MACHINE = {"avx2": ["-mavx2", "-mfma", "-mf16c"],
+           "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c",
+                      "-mprefer-vector-width=512"]}
+
+
+def command(args, seconds=1800, **more):
+    try:
+        return subprocess.run([str(a) for a in args], capture_output=True, text=True,
+                              timeout=seconds, **more)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(args, 124, "", "took too long")
+
+
+def fails(program, args, number=0):
+    """Empty where the program passes with the mutant of that number, else its first line."""
+    done = command([program, *args], env={**os.environ, "TALLY_MUTANT": str(number)})
+    if done.returncode == 0:
+        return ""
+    first = (done.stdout + done.stderr).strip().splitlines()
+    return (first[0] if first else f"exit status {done.returncode}")[:160]
+
+
+class DoesNotBuild(Exception):
+    """A mutant that is no program, or several that fail together when none of them acts."""
+
+
+class Runner:
+    def __init__(self, build):
+        self.build = build
+        self.work = build / "mutants"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.calls = re.findall(r"ops::(\w+)::(\w+)", (ROOT / "core/ops/all.h").read_text())
+        self.isa = "avx512" if "avx512dq" in pathlib.Path("/proc/cpuinfo").read_text() else "avx2"
+        self.dependents = {}
+
+    # --- compiling and linking ---------------------------------------------------------------
+
+    def cached(self, name):
+        return re.search(rf"{name}:\w+=(.*)", (self.build / "CMakeCache.txt").read_text()).group(1)
+
+    def compile(self, source, out, shadow, flags=()):
+        done = command(["g++", *FLAGS, *flags, "-I", shadow, "-I", ROOT, "-I", ROOT / "tests",
+                        f'-DTALLY_TEST_DATA="{ROOT}/tests/data"', "-c", source, "-o", out])
+        if done.returncode:
+            raise DoesNotBuild(f"does not compile: {source}\n{done.stderr[:2000]}")
+        return out
+
+    def libraries(self):
+        """Archives, those that use others first; what was not built is not needed."""
+        names = ["cli/libtally_cli.a", "models/libtally_models.a", "optim/libtally_optim.a",
+                 "nn/libtally_nn_samples.a", "nn/libtally_nn.a", "data/libtally_data.a",
+                 "autograd/libtally_proof.a", "autograd/libtally_autograd.a",
+                 "backends/libtally_backends.a", "backends/libtally_reference.a",
+                 "backends/libtally_meta.a", "backends/cpu/libtally_cpu.a", "core/libtally_core.a"]
+        there = [self.build / n for n in names if (self.build / n).exists()]
+        return [*there, self.cached("OPENBLAS_LIBRARY"), "-lfmt", "-lpcre2-8", "-lpthread"]
+
+    def link(self, objects, out):
+        # The mutant's definitions come first, and so are those that count.
+        linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
+        done = command(["g++", *linker, *objects, "-Wl,-z,muldefs", "-Wl,--start-group",
+                        *self.libraries(), "-Wl,--end-group", "-o", out])
+        if done.returncode:
+            raise DoesNotBuild(f"does not link: {out}\n{done.stderr[:2000]}")
+        return out
+
+    def reads(self, source, file):
+        """Whether a source includes a file, directly or not."""
+        if source not in self.dependents:
+            done = command(["g++", "-std=c++20", "-MM", "-I", ROOT, "-I", ROOT / "tests", source])
+            self.dependents[source] = done.stdout
+        return f"/{file}" in self.dependents[source]
+
+    # --- ops ---------------------------------------------------------------------------------
+
+    def op_header(self, options, file):
+        """What op_proofs.cpp is told: the calls and samples of the ops."""
+        headers = [f"autograd/samples/{g}.h" for g in options["samples"]]
+        functions, files, ops = [], {file}, set()
+        for header in headers:
+            text = (ROOT / header).read_text()
+            functions += re.findall(r"inline std::vector<Sample> (\w+)\(\) \{", text)
+            files |= set(re.findall(r'#include "(core/ops/[\w/]+\.h)"', text))
+        for header in files:
+            ops |= set(re.findall(r"(?:struct|using) (\w+)", (ROOT / header).read_text()))
+        calls = [f"ops::{op}::{call}" for op, call in self.calls if op in ops]
+        lines = [f'#include "{h}"' for h in [*headers, file]]
+        lines += ["namespace tally {", f"using MutantCalls = TypeList<{', '.join(calls)}>;",
+                  "inline std::vector<Sample> mutant_samples() {", "std::vector<Sample> all;"]
+        lines += [f"for (const Sample& s : samples::{f}()) all.push_back(s);" for f in functions]
+        return "\n".join([*lines, "return all;", "}", "}"])
+
+    def common(self, file):
+        """The precompiled header, unless it has the file in it; and the switch between mutants."""
+        common = [] if self.reads(HERE / "common.h", file) else ["-include", self.work / "common.h"]
+        return [*common, "-include", HERE / "switch.h"]
+
+    def op_object(self, shadow, mutant, *flags):
+        (shadow / "mutant_op.h").write_text(self.op_header(mutant.options, mutant.file))
+        return self.compile(HERE / "op_proofs.cpp", shadow / "op_proofs.o", shadow,
+                            [*self.common(mutant.file), *flags])
+
+    def prove_op(self, mutant, shadow):
+        yield "", self.link([self.op_object(shadow, mutant)], shadow / "op_proofs"), []
+
+    def test_op(self, mutant, shadow):
+        switch = ["-include", HERE / "switch.h"]
+        objects = [self.op_object(shadow, mutant, "-Dmain=unused_main")]
+        for source in sorted((ROOT / "autograd").glob("*.cpp")):
+            if self.reads(source, mutant.file):
+                objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
+        for test in [*mutant.options.get("tests", []), "op_fixture_test"]:
+            more = sorted((ROOT / "cli").glob("verify_ops*.cpp")) if test == "op_fixture_test" else []
+            for source in [*more, ROOT / f"tests/{test}.cpp"]:
+                objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
+            yield test, self.link([*objects, self.test_main()], shadow / test), []
+            objects.pop()
+
+    # --- kernels -----------------------------------------------------------------------------
+
+    def test_object(self, test):
+        return next((self.build / f"tests/CMakeFiles/{test}.dir").glob("**/*.o"))
+
+    def test_main(self):
+        return next((self.build / "tests/CMakeFiles/tally_test_main.dir").glob("**/*.o"))
+
+    def kernel_object(self, mutant, shadow):
+        switch = ["-O1", "-include", HERE / "switch.h"]
+        if mutant.file.endswith(".cpp"):
+            source = shadow / mutant.file
+            # In a unity build, the source that was joined to others is replaced there.
+            for unity in (self.build / "backends/cpu/CMakeFiles/tally_cpu.dir").glob("Unity/*.cxx"):
+                text = unity.read_text()
+                if f'"{ROOT}/{mutant.file}"' in text:
+                    source = shadow / unity.name
+                    source.write_text(text.replace(f"{ROOT}/{mutant.file}", f"{shadow}/{mutant.file}"))
+            return self.compile(source, shadow / "kernel.o", shadow,
+                                [*switch, "-I", self.cached("OPENBLAS_INCLUDE_DIR")])
+        return self.compile(ROOT / f"backends/cpu/isa_{self.isa}.cpp", shadow / "kernel.o", shadow,
+                            [*switch, *MACHINE[self.isa]])
+
+    def prove_kernel(self, mutant, shadow):
+        found = self.kernel_object(mutant, shadow)
+        yield "", self.link([self.kernel_proofs, found], shadow / "proofs"), mutant.options["ops"]
+
+    def test_kernel(self, mutant, shadow):
+        found = self.kernel_object(mutant, shadow)
+        for test in [*mutant.options.get("tests", []), *KERNEL_TESTS]:
+            yield test, self.link([self.test_object(test), self.test_main(), found], shadow / test), []
+
+    # --- both --------------------------------------------------------------------------------
+
+    def programs(self, mutant, stage, shadow):
+        """Name, program and arguments of what may catch mutants of a file; stage: prove or test."""
+        return getattr(self, f"{stage}_{'kernel' if mutant.of_kernel() else 'op'}")(mutant, shadow)
+
+    def run(self, batch, stage):
+        """Who caught each mutant that was caught."""
+        shadow, caught = self.work / batch.name(), {}
+        first = batch.mutants[0]
+        shutil.rmtree(shadow, ignore_errors=True)
+        (shadow / first.file).parent.mkdir(parents=True)
+        (shadow / first.file).write_text(batch.text())
+        try:
+            for name, program, args in self.programs(first, stage, shadow):
+                said = "" if batch.alone else fails(program, args)
+                if said:
+                    raise DoesNotBuild(f"{name} fails without a mutant: {said}")
+                for number, m in enumerate(batch.mutants, 1):
+                    said = "" if m in caught else fails(program, args, number)
+                    if said:
+                        caught[m] = name or said
+                if len(caught) == len(batch.mutants):
+                    break
+            return caught
+        finally:
+            shutil.rmtree(shadow, ignore_errors=True)
+
+    def without_mutant(self, mutant):
+        """What the proofs of a mutant's file say of the file as it is: nothing, or they are wrong."""
+        shadow = self.work / f"plain-{mutant.name()}"
+        shutil.rmtree(shadow, ignore_errors=True)
+        (shadow / mutant.file).parent.mkdir(parents=True)
+        shutil.copy(ROOT / mutant.file, shadow / mutant.file)
+        try:
+            return "".join(fails(program, args) for _, program, args in
+                           self.programs(mutant, "prove", shadow))
+        finally:
+            shutil.rmtree(shadow, ignore_errors=True)
+
+    def make(self, targets):
+        if not (self.build / "CMakeCache.txt").exists():
+            subprocess.run(["cmake", "-S", ROOT, "-B", self.build, "-G", "Ninja", "-DTALLY_TESTS=ON",
+                            "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON"], check=True,
+                           stdout=subprocess.DEVNULL)
+        jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
+        subprocess.run(["cmake", "--build", self.build, "--parallel", jobs, "--target", *targets],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def prepare(self, mutants):
+        """Builds what mutants are compiled and linked with."""
+        self.make(LIBRARIES)
+        shutil.copy(HERE / "common.h", self.work)
+        self.compile(HERE / "common.h", self.work / "common.h.gch", self.work, ["-x", "c++-header"])
+        if any(m.of_kernel() for m in mutants):
+            self.kernel_proofs = self.compile(HERE / "kernel_proofs.cpp", self.work / "kernel.o", self.work)
+
+    def prepare_tests(self, mutants):
+        kernels = [m for m in mutants if m.of_kernel()]
+        tests = {t for m in kernels for t in [*KERNEL_TESTS, *m.options.get("tests", [])]}
+        self.make([*sorted(tests), "tally_cli", "tally_test_main"])
