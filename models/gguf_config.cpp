@@ -15,7 +15,7 @@ constexpr size_t kLongestList = 4096;
 Json metadata_json(const GgufValue& value, const std::string& what) {
   return std::visit(
       [&](const auto& v) -> Json {
-        if constexpr (requires { v.push_back(v[0]); }) {
+        if constexpr (requires { typename std::remove_cvref_t<decltype(v)>::allocator_type; }) {
           check(v.size() <= kLongestList, what, " is a list of ", v.size(), " elements; at most ",
                 kLongestList, " are read");
         }

@@ -165,6 +165,8 @@ TEST_CASE("gguf: models that are not read are refused by name") {
              Contains("expert_count = 8 is not supported"));
   CHECK_THAT(with([](GgufBytes& f) { f.number("llama.logit_scale", 2); }),
              Contains("logit_scale") && Contains("not supported for llama"));
+  CHECK_THAT(with([](GgufBytes& f) { f.integers("llama.list", std::vector<int32_t>(5000)); }),
+             Contains("llama.list is a list of 5000 elements"));
   CHECK_THAT(with([](GgufBytes& f) { f.number("split.count", 3); }), Contains("split.count is 3"));
   CHECK_THAT(with([](GgufBytes& f) { f.text("general.type", "adapter"); }), Contains("adapter"));
   CHECK_THAT(with([](GgufBytes& f) { f.number("llama.vocab_size", 5); }),
