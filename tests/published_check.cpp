@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backends/register_all.h"
 #include "cli/loaded_model.h"
 #include "data/json.h"
 #include "models/generate.h"
@@ -76,6 +77,7 @@ void check_greedy(nn::Decoder& model, const Tokenizer& tokenizer, const Json& gr
 int main(int count, char** words) {
   try {
     check(count == 3, "published_check: two words are needed, MODEL.gguf and RECORD.json");
+    register_all();
     const Json record = read_json(words[2]);
     const cli::LoadedModel loaded = cli::load_model(words[1], DType::f32, kCPU);
     const Tokenizer tokenizer = cli::load_model_tokenizer(loaded);
