@@ -10,7 +10,7 @@
 
 namespace tally::cli {
 
-/// A trained model ready to use, from a run directory or a Hugging Face directory.
+/// A trained model ready to use, from a run directory, a Hugging Face directory or a GGUF file.
 struct LoadedModel {
   RunConfig config;
   std::unique_ptr<nn::Decoder> model;
@@ -22,7 +22,7 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
                        std::span<const std::string> overrides = {});
 /// Fills the parameters of a module of any architecture.
 void read_weights(nn::Module& model, const Checkpoint& checkpoint);
-/// The tokenizer that lies in the model's folder. Error when there is none.
+/// The tokenizer that lies in the model's folder, or in its GGUF file. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 
 }  // namespace tally::cli

@@ -30,7 +30,8 @@ enum class HfOrder : uint8_t {
   pieces,  ///< one after the other, in the order of the rows: [q | k | v], [gate | up]
   groups,  ///< by group of heads with one key: [q .. q k v] [q .. q k v] ..., or per head [q k v]
   alternate,  ///< taking turns: gate, up, gate, up ... (gpt-oss)
-  turned      ///< heads with their halves exchanged, which turns a rotation round (nanochat)
+  turned,     ///< heads with their halves exchanged, which turns a rotation round (nanochat)
+  paired      ///< in each head a row of the first half, one of the second, ... (LLaMA in GGUF)
 };
 
 /// A piece of a parameter under its name within a block (or the model), and the tensor that holds

@@ -135,6 +135,7 @@ class SourceBuilder {
     if (whole.transposed) std::swap(whole.stored_shape[n - 2], whole.stored_shape[n - 1]);
     if (row.order == HfOrder::groups) return by_group(whole, row.piece);
     if (row.order == HfOrder::turned) return turned(whole);
+    if (row.order == HfOrder::paired) return paired(whole);
     if (row.order == HfOrder::alternate) {
       whole.step = total / whole.rows;
       whole.from /= whole.rows;
@@ -162,6 +163,21 @@ class SourceBuilder {
       WeightPart& part = parts.emplace_back(whole);
       part.rows = half;
       part.from = whole.from + (at / half % 2 == 0 ? at + half : at - half);
+    }
+    return parts;
+  }
+
+  /// A head's halves, whose rows take turns in the file: rotation by neighbours there, by halves
+  /// here.
+  std::vector<WeightPart> paired(const WeightPart& whole) const {
+    std::vector<WeightPart> parts;
+    for (int64_t at = 0; at < whole.rows; at += config_.head_dim) {
+      for (int64_t half = 0; half < 2; ++half) {
+        WeightPart& part = parts.emplace_back(whole);
+        part.rows = config_.head_dim / 2;
+        part.from = whole.from + at + half;
+        part.step = 2;
+      }
     }
     return parts;
   }
