@@ -34,7 +34,6 @@ Implementation by_vector(const Elementary& e, cpu::Isa isa) {
 
 std::vector<Implementation> all_of(const Elementary& e) {
   std::vector<Implementation> list = {{"reference", false, e.reference}};
-  if (!e.vector) return list;
   for (const cpu::Isa isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
     if (cpu::supported(isa)) list.push_back(by_vector(e, isa));
   }
