@@ -63,33 +63,27 @@ struct GeluTanhUnit {
   [[gnu::always_inline]] static Pair pair(F32 x) {
     const Shares of = shares(x);
     const F32 near = clamped(x, -12.0f, 12.0f);
-    const F32 change = near * of.big * fma(near * near, broadcast(3 * kCube), broadcast(kTwo));
+    const F32 s = near * near, s_low = fma(near, near, -s);
+    constexpr double kSlope = 3 * 0.07135481627260025;  // 3 2 sqrt(2 / pi) 0.044715
+    constexpr auto kThree = static_cast<float>(kSlope);
+    constexpr auto kThreeLow = static_cast<float>(kSlope - double{kThree});
+    const F32 low = fma(s_low, broadcast(kThree), fma(s, broadcast(kThreeLow), broadcast(kTwoLow)));
+    const F32 t = near * (fma(s, broadcast(kThree), broadcast(kTwo)) + low);
     const auto left = x < 0.0f;
-    return {select(left, near * of.small * kDown, x * of.big),
-            select(left, fma(of.small, change, of.small) * kDown,
-                   fma(of.small * kDown, change, of.big))};
+    return {select(left, near * of.small * kDown, x * of.big), slope_of(of, t * of.big, left)};
   }
 };
 struct SiluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return silu(x); }
-  [[gnu::always_inline]] static Pair pair(F32 x) {
-    // s and 1 - s, neither taken from 1.
-    const F32 e = exp(-abs(x)), big = 1.0f / (1.0f + e), small = e * big;
-    const auto negative = x < 0.0f;
-    const F32 s = select(negative, small, big), rest = select(negative, big, small);
-    const F32 near = clamped(x, -150.0f, 150.0f);
-    // Far to the left e^x is too small to hold, x e^x and its slope (1 + x) e^x are not.
-    const F32 low = silu(x), far = low * (1.0f + 1.0f / min(broadcast(-1.0f), x));
-    const auto left = x < -80.0f;
-    return {select(left, low, max(broadcast(-150.0f), x) * s),
-            select(left, far, fma(near * s, rest, s))};
-  }
+  [[gnu::always_inline]] static Pair pair(F32 x) { return SwishUnit::pair_at(x, x, F32{}); }
 };
 struct SigmoidUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return sigmoid(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 e = exp(-abs(x)), d = 1.0f + e;  // s (1 - s) without taking s from 1
-    return {sigmoid(x), e / (d * d)};
+    const F32 e = exp(-abs(x));  // s (1 - s) without taking s from 1
+    const Reciprocal t = reciprocal_of_one_more(e, F32{});
+    const F32 big = t.value + t.low;
+    return {sigmoid(x), e * big * big};
   }
 };
 

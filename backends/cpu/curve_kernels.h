@@ -32,6 +32,11 @@ struct Shares {
   return {big, e * big};
 }
 
+/// The slope s (1 + t (1 - s)) of x s(z), t = x dz/dx: `big_t` is t times the big share.
+[[gnu::always_inline]] inline F32 slope_of(Shares of, F32 big_t, I32 left) {
+  return select(left, fma(of.small, big_t, of.small) * kDown, fma(of.small * kDown, big_t, of.big));
+}
+
 /// x s(z + low), z + low being beta x.
 struct SwishUnit {
   float beta, beta_low;
@@ -48,9 +53,7 @@ struct SwishUnit {
   }
   [[gnu::always_inline]] static Pair pair_at(F32 x, F32 z, F32 low) {
     const Shares of = shares(z, low);
-    const F32 change = clamped(z, -kFar, kFar) * of.big;
-    const F32 left = fma(of.small, change, of.small) * kDown;
-    return {value_at(x, z, low), select(z < 0.0f, left, fma(of.small * kDown, change, of.big))};
+    return {value_at(x, z, low), slope_of(of, clamped(z, -kFar, kFar) * of.big, z < 0.0f)};
   }
   [[gnu::always_inline]] F32 low(F32 x, F32 z) const {
     return fma(x, broadcast(beta_low), fma(x, broadcast(beta), -z));
@@ -62,8 +65,10 @@ struct SwishUnit {
 struct TanhUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return tanh(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 e = exp(-2.0f * abs(x)), d = 1.0f + e;
-    return {tanh(x), 4.0f * e / (d * d)};
+    // 4 e, e = exp(-2 |x|), which is still a normal number where e is none.
+    const F32 e = exp_parts(-2.0f * abs(x), F32{}, broadcast(2.0f)),
+              d = fma(e, broadcast(0.25f), broadcast(1.0f));
+    return {tanh(x), e / (d * d)};
   }
 };
 
