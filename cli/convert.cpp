@@ -29,8 +29,8 @@ int convert(const ConvertOptions& o) {
   config.model = conversion.config;
   config.resolve_and_check(o.path);
   const auto model = build_model(config.model, DType::f32, kCPU);
-  const auto before = loaded.model->named_parameters();
-  auto after = model->named_parameters();
+  const auto before = loaded.model->named_state();
+  auto after = model->named_state();
   for (size_t i = 0; i < after.size(); ++i) {
     auto& [name, t] = after[i];
     const auto values = conversion.parameter(name, to_host<float>(before[i].second));

@@ -60,7 +60,7 @@ int import(const ImportOptions& o) {
       write_file_atomic(run.file(name), read_file(o.path + "/" + name));
   }
   run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
-           loaded.model->named_parameters(), {});
+           loaded.model->named_state(), {});
   const int64_t parameters = loaded.model->parameter_count();
   if (o.json)
     print_json({{"run", o.out}, {"parameters", parameters}});

@@ -10,7 +10,7 @@ namespace tally::cli {
 namespace {
 
 void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
-  for (auto& [name, t] : model.named_parameters()) {
+  for (auto& [name, t] : model.named_state()) {
     const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
       std::vector<Stored> values(static_cast<size_t>(p.numel()));
       checkpoint.read(n, std::span<Stored>(values));

@@ -45,15 +45,15 @@ struct Llama {
 //   y = h + mlp(norm(h))
 Tensor block_forward(const Llama& m, const nn::Block& b, const Tensor& x, SavedBlock& s) {
   const auto& a = b.attention;
-  const auto& f = b.mlp;
+  const auto& f = *b.mlp;
   const Tensor n1 = ops::RMSNorm::forward(x, b.attention_norm.weight, {m.eps}, &s.attention_norm);
   const Tensor branch =
       nn::AttentionLayer::forward(n1, a.q.weight, {}, {}, {}, {}, {}, a.out.weight, {}, m.rope, {},
-                                  {}, {}, {}, {}, {}, {}, m.attention, &s.attention);
+                                  {}, {}, {}, {}, {}, {}, {}, {}, m.attention, &s.attention);
   const Tensor h = ops::Add::forward(x, branch, {}, nullptr);
   const Tensor n2 = ops::RMSNorm::forward(h, b.mlp_norm.weight, {m.eps}, &s.mlp_norm);
   const Tensor thought = nn::FeedForwardLayer::forward(
-      n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {ops::ActivationKind::silu, true}, &s.mlp);
+      n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {}, {}, {ops::ActivationKind::silu, true}, &s.mlp);
   return ops::Add::forward(h, thought, {}, nullptr);
 }
 

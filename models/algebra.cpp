@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/config_attention.h"
@@ -60,6 +61,9 @@ class Algebra {
         "parameters");
     feed_forward(p);
     norms(p);
+    if (c_.scalar_biases)
+      add("scalar biases", "5 L + 1", fmt::format("5 x {} + 1", c_.layers), 5 * d(c_.layers) + 1,
+          d(p.shifts), "parameters");
     const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
     add("head",
         c_.tied_head   ? "0 (tied to the embedding)"
@@ -122,16 +126,25 @@ class Algebra {
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights =
         matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
-    const double forward = 2 * d(b * t) * d(weights);
+    // Training needs no logits of tokens whose targets a prefix shows.
+    const int64_t shown =
+        r_.options.train ? std::max<int64_t>(std::min(c_.attention_prefix, t), 1) - 1 : 0;
+    const double forward =
+        2 * d(b * t) * d(weights) - 2 * d(b * shown) * d(c_.vocab * c_.embedding_width());
     const std::string tokens = fmt::format("{} x {}", b, t);
-    add("products with weights", "2 B T M, M = weights that multiply (head in, look-up out)",
-        fmt::format("2 x {} x {}", tokens, weights), forward, NAN, "FLOPs");
+    add("products with weights",
+        std::string("2 B T M, M = weights that multiply (head in, look-up out)") +
+            (shown ? " - 2 B (prefix - 1) V D" : ""),
+        fmt::format("2 x {} x {}", tokens, weights) +
+            (shown ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width()) : ""),
+        forward, NAN, "FLOPs");
     const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
     const double full = 4 * d(b * t) * square * d(q);
     add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
         fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
         full, NAN, "FLOPs");
-    const bool sparse = c_.window > 0 || c_.attention_stride > 0;
+    const bool sparse =
+        c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
     const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
     const double causal = 4 * d(b) * pairs * d(q);

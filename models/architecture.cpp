@@ -59,6 +59,7 @@ const std::set<std::string_view>& fields_of_encoders() {
                                                     "residual_dropout",
                                                     "label_smoothing",
                                                     "z_loss",
+                                                    "max_z_loss",
                                                     "init",
                                                     "init_std"};
   return fields;
@@ -132,6 +133,7 @@ nn::StackOptions stack_options(const ModelConfig& c, bool decoder) {
 ops::LossOptions loss_options(const ModelConfig& c) {
   ops::LossOptions o;
   o.label_smoothing = c.label_smoothing, o.z_loss = c.z_loss;
+  o.max_z_loss = c.max_z_loss;
   return o;
 }
 

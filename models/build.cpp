@@ -61,10 +61,12 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.final_soft_cap = c.final_soft_cap;
   o.first_experts = c.first_expert_layer, o.experts_every = c.expert_layer_every;
   o.load_balance_loss = c.load_balance_loss;
+  o.prefix = c.attention_prefix, o.document_end = c.document_end;
   o.tied_head = c.tied_head;
   o.head_bias = c.head_bias;
   o.embedding_dropout = c.embedding_dropout;
   o.label_smoothing = c.label_smoothing, o.z_loss = c.z_loss;
+  o.max_z_loss = c.max_z_loss;
   return std::make_unique<nn::Decoder>(o, dtype, device);
 }
 

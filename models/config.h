@@ -108,6 +108,7 @@ struct ModelConfig {
   ResidualGain residual_gain = ResidualGain::none;
   double residual_gain_init = 0;
   double stochastic_depth = 0;
+  bool scalar_biases = false;
 
   Activation activation = Activation::silu;
   double activation_parameter = 1;
@@ -125,6 +126,8 @@ struct ModelConfig {
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1;
+  bool router_selection_bias = false;
+  double router_bias_rate = 0;
   double load_balance_loss = 0;
 
   // Checked and made into tables by models/config_positions.h.
@@ -150,6 +153,8 @@ struct ModelConfig {
   int64_t window = 0;                          // 0: none
   std::vector<std::string> attention_pattern;  // of full, window, strided, fixed; empty: all alike
   int64_t attention_stride = 0, attention_summary = 1;
+  int64_t attention_global = 0, attention_prefix = 0;
+  int64_t document_end = -1;  // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
   bool attention_sink = false, attention_gate = false;
   double qkv_clip = 0;  // 0: none
@@ -160,7 +165,7 @@ struct ModelConfig {
 
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   double embedding_scale = 1, logit_scale = 1, final_soft_cap = 0;
-  double label_smoothing = 0, z_loss = 0;
+  double label_smoothing = 0, z_loss = 0, max_z_loss = 0;
 
   Init init = Init::normal;
   double init_std = 0.02;

@@ -44,6 +44,17 @@ void check_attention(const ModelConfig& c, const std::string& where, const Spell
   check(!has("fixed") || c.attention_summary <= c.attention_stride, where, ": ",
         spelling("attention_summary"), " = ", c.attention_summary,
         " must not exceed attention_stride = ", c.attention_stride, ", the keys of a block");
+  check(c.attention_global == 0 || has("window") || sparse, where, ": ",
+        spelling("attention_global"), " = ", c.attention_global,
+        " needs layers that do not see all: a window, strided or fixed ones");
+  check(c.attention_prefix < c.context, where, ": ", spelling("attention_prefix"), " = ",
+        c.attention_prefix, " must be below context = ", c.context,
+        ", which holds what follows the prefix, too");
+  check(c.attention_prefix == 0 || c.position != Position::xl_relative, where, ": ",
+        spelling("attention_prefix"), " = ", c.attention_prefix,
+        " needs distances ahead, which position = xl_relative does not have");
+  check(c.document_end < c.vocab, where, ": ", spelling("document_end"), " = ", c.document_end,
+        " must be a token, 0..", c.vocab - 1, ", or -1");
   check(c.attention_summary == 1 || has("fixed"), where, ": ", spelling("attention_summary"), " = ",
         c.attention_summary, " needs a layer that is fixed in attention_pattern");
 }
@@ -58,6 +69,8 @@ std::vector<ops::AttentionOptions> attention_options(const ModelConfig& c) {
       o.pattern = ops::KeyPattern::fixed;
       o.stride = c.attention_stride, o.summary = c.attention_summary;
     }
+    if (kind != "full") o.global = c.attention_global;
+    o.prefix = c.attention_prefix;
     if (c.attention_soft_cap > 0) o.soft_cap = c.attention_soft_cap;
     if (c.attention_scale > 0) o.scale = c.attention_scale;
   }
@@ -77,8 +90,11 @@ double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
 int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
   const auto all = attention_options(c);
   int64_t sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i)
-    sum += std::min(tokens, of_layer(all, i).window.value_or(tokens));
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const ops::AttentionOptions& o = of_layer(all, i);
+    const bool rolls = o.global == 0 && o.prefix == 0;  // what leaves the window is not seen again
+    sum += rolls ? std::min(tokens, o.window.value_or(tokens)) : tokens;
+  }
   return sum;
 }
 

@@ -97,9 +97,12 @@ void check_fused(const ModelConfig& c, const std::string& where) {
         "residual_dropout and stochastic_depth to 0");
   check(c.qkv_bias == c.mlp_bias, where,
         ": fused_parallel = true has one bias of its product; set qkv_bias and mlp_bias alike");
-  check(c.qk_norm == QKNorm::none && c.position != Position::xl_relative, where,
-        ": fused_parallel = true turns queries and keys where the product wrote them; set qk_norm "
-        "to none and position to another one than xl_relative");
+  check(c.position != Position::xl_relative, where,
+        ": fused_parallel = true has no product by distance; set position to another one than "
+        "xl_relative");
+  check(!c.scalar_biases, where,
+        ": fused_parallel = true has one input, with no bias of each product's; set scalar_biases "
+        "to false");
   check(!c.attention_sink && !c.attention_gate, where,
         ": fused_parallel = true has neither a sink nor a gate; set attention_sink and "
         "attention_gate to false");
@@ -121,7 +124,13 @@ void check_experts(const ModelConfig& c, const std::string& where) {
         where,
         ": shared_experts, expert_d_ff, experts_per_token, router_bias and load_balance_loss need "
         "experts");
+  check(c.experts > 0 || !c.router_selection_bias, where,
+        ": router_selection_bias = true needs experts");
+  check(c.router_selection_bias || c.router_bias_rate == 0, where,
+        ": router_bias_rate = ", c.router_bias_rate, " needs router_selection_bias = true");
   if (c.experts == 0) return;
+  check(!c.scalar_biases, where,
+        ": scalar_biases = true needs a dense feed-forward layer; set experts to 0");
   check(!c.fused_parallel, where,
         ": fused_parallel = true needs a dense feed-forward layer; set "
         "experts to 0");
@@ -162,6 +171,7 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.router_bias = c.router_bias;
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
   o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
@@ -187,6 +197,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.placement = static_cast<nn::Placement>(c.placement);
   o.parallel = static_cast<nn::Parallel>(c.parallel);
   o.fused_parallel = c.fused_parallel;
+  o.shifts = c.scalar_biases;
   o.dropout = c.residual_dropout;
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);

@@ -111,6 +111,9 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("stochastic_depth", &M::stochastic_depth, 0, 0.99,
              "probability that a sequence leaves out a branch of the last layer; layer i of L: i/L "
              "of it (Huang et al. 2016, arXiv:1603.09382)"),
+      flag("scalar_biases", &M::scalar_biases,
+           "a learned number added before each matrix and activation of a branch and before the "
+           "head (Fixup: Zhang et al. 2019, arXiv:1901.09321)"),
       enum_field<&M::activation>(
           "activation",
           "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
@@ -154,6 +157,12 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("router_groups", &M::router_groups, 1, 1 << 16, "the experts lie in equal groups"),
       number("router_kept_groups", &M::router_kept_groups, 1, 1 << 16,
              "and are chosen from so many of them"),
+      flag("router_selection_bias", &M::router_selection_bias,
+           "a bias that moves the choice of experts alone, kept beside the weights and not trained "
+           "(DeepSeek-V3, arXiv:2412.19437)"),
+      number("router_bias_rate", &M::router_bias_rate, 0, 1,
+             "what a step adds to or takes from it, against the load (Wang et al. 2024, "
+             "arXiv:2408.15664: 0.001); 0: it stays"),
       number("load_balance_loss", &M::load_balance_loss, 0, 1e3,
              "times the sum of the layers' load-balance losses, added to the loss (Fedus et al. "
              "2021, arXiv:2101.03961: 0.01)"),
@@ -230,6 +239,14 @@ std::span<const Field<ModelConfig>> model_fields() {
           "block"),
       number("attention_summary", &M::attention_summary, 1, 1 << 30,
              "fixed: tokens at the end of a block that all later ones see"),
+      number("attention_global", &M::attention_global, 0, 1 << 30,
+             "the first tokens, which layers with a window or a pattern all see, too (Beltagy et "
+             "al. 2020, arXiv:2004.05150)"),
+      number("attention_prefix", &M::attention_prefix, 0, 1 << 30,
+             "the first tokens, which see each other both ways; the loss begins behind them "
+             "(prefix language model: Raffel et al. 2019, arXiv:1910.10683)"),
+      number("document_end", &M::document_end, -1, 1 << 24,
+             "token that ends a document: no token sees another document; -1: all is one"),
       number("attention_soft_cap", &M::attention_soft_cap, 0, 1e6,
              "c: scores u become c tanh(u / c) (Gemma 2, arXiv:2408.00118: 50); 0: none"),
       number("attention_scale", &M::attention_scale, 0, 1e6,
@@ -265,6 +282,9 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("z_loss", &M::z_loss, 0, 1,
              "times the mean square of log Z, added to the loss (PaLM 2022, arXiv:2204.02311: "
              "1e-4)"),
+      number("max_z_loss", &M::max_z_loss, 0, 1,
+             "times the mean square of the largest logit, added to the loss (Baichuan 2, "
+             "arXiv:2309.10305: 2e-4)"),
       enum_field<&M::init>(
           "init",
           "initial weights: normal, gpt2, trunc_normal, xavier, mitchell or fixup (see "

@@ -199,9 +199,11 @@ int64_t WeightSource::columns() const {
 
 std::vector<WeightSource> own_weights(const ModelConfig& config) {
   std::vector<WeightSource> sources;
-  for (const ParameterSpec& p : parameter_specs(config)) {
-    WeightSource& source = sources.emplace_back(WeightSource{p, {}});
-    source.parts = {{.stored = p.name, .stored_shape = p.shape, .rows = source.rows()}};
+  for (const auto& list : {parameter_specs(config), buffer_specs(config)}) {
+    for (const ParameterSpec& p : list) {
+      WeightSource& source = sources.emplace_back(WeightSource{p, {}});
+      source.parts = {{.stored = p.name, .stored_shape = p.shape, .rows = source.rows()}};
+    }
   }
   return sources;
 }

@@ -45,6 +45,7 @@ class SpecList {
     const ModelConfig& c = config_;
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
+    shift(at + "attention_shift");
     if (c.fused_parallel) {
       linear(at + "input", q + 2 * kv + (c.gated ? 2 : 1) * c.d_ff, c.d_model, c.mlp_bias,
              Role::projection);
@@ -70,9 +71,13 @@ class SpecList {
     }
     if (c.attention_sink) add(at + "attention.sink", {c.heads}, Role::bias);
     if (c.attention_gate) linear(at + "attention.gate", q, c.d_model, false, Role::projection);
+    shift(at + "attention.shift");
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
     norm(at + "attention_output_norm", norms_of(c).behind);
     gain(at + "attention_gain");
+  }
+  void shift(const std::string& name) {
+    if (config_.scalar_biases) add(name, {}, Role::bias);
   }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
@@ -98,6 +103,7 @@ class SpecList {
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
     norm(at + "mlp_norm", norms_of(c).mlp);
+    shift(at + "mlp_shift");
     if (has_experts(c, layer_)) {
       experts(at);
     } else if (c.fused_parallel) {
@@ -108,6 +114,8 @@ class SpecList {
       if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
       linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
     }
+    shift(at + "mlp.activation_shift");
+    shift(at + "mlp.shift");
     if (!has_experts(c, layer_))
       linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);
@@ -156,9 +164,22 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   list.norm("final_norm", config.final_norm == FinalNorm::on);
   if (config.embedding_dim > 0)
     list.linear("project_out", width, config.d_model, false, Role::projection);
+  list.shift("head.shift");
   if (!config.tied_head) list.add("head.weight", {config.vocab, width}, Role::head);
   if (config.head_bias) list.add("head.bias", {config.vocab}, Role::bias);
   return list.take();
+}
+
+std::vector<ParameterSpec> buffer_specs(const ModelConfig& c) {
+  std::vector<ParameterSpec> list;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (c.router_selection_bias && has_experts(c, i))
+      list.push_back({"blocks." + std::to_string(i) + ".mlp.router.selection_bias",
+                      {c.experts},
+                      Role::bias,
+                      i});
+  }
+  return list;
 }
 
 bool has_experts(const ModelConfig& c, int64_t layer) {
@@ -218,6 +239,8 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);
+  // A block has five: two before first matrices, two before last ones, one before the activation.
+  n.shifts = c.scalar_biases ? 5 * c.layers + 1 : 0;
   n.head = (c.tied_head ? 0 : c.vocab * c.embedding_width()) + (c.head_bias ? c.vocab : 0);
   return n;
 }

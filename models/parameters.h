@@ -32,6 +32,9 @@ struct ParameterSpec {
 /// Every parameter of the model in the order of the forward pass.
 std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 
+/// What is saved beside them and not trained: biases of routers' choices.
+std::vector<ParameterSpec> buffer_specs(const ModelConfig&);
+
 /// Whether a layer has experts in place of its feed-forward layer.
 bool has_experts(const ModelConfig&, int64_t layer);
 /// The feed-forward layers of the model, experts included.
@@ -51,7 +54,10 @@ int64_t qk_norm_parameters(const ModelConfig&);
 /// Parameters by component, in closed form.
 struct ParameterCount {
   int64_t embedding = 0, position = 0, attention = 0, mlp = 0, norms = 0, gains = 0, head = 0;
-  int64_t total() const { return embedding + position + attention + mlp + norms + gains + head; }
+  int64_t shifts = 0;
+  int64_t total() const {
+    return embedding + position + attention + mlp + norms + gains + shifts + head;
+  }
 };
 ParameterCount parameter_counts(const ModelConfig&);
 int64_t parameter_count(const ModelConfig&);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/ops/clip.h"
+#include "data/prefix_targets.h"
 #include "models/bad_values.h"
 #include "models/build.h"
 #include "models/recompute.h"
@@ -128,6 +129,7 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
   if (batches > 0) last = std::min(last, batches * batch);
   Evaluation e;
   double nats = 0;
+  const int64_t prefix = model.options().prefix;  // seen, so it counts for nothing
   for (int64_t at = 0; at < last; at += batch) {
     const int64_t rows = std::min(batch, last - at);
     std::vector<int64_t> ids(static_cast<size_t>(rows * context)), targets(ids.size());
@@ -139,9 +141,13 @@ Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
     model.loss(from_host<int64_t>(ids, shape, model.device()),
                from_host<int64_t>(targets, shape, model.device()), 0, nullptr, &stats);
     nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
-    e.tokens += rows * context;
+    e.tokens += static_cast<int64_t>(stats.narrow(0, ops::LossStats::kCount, 1).item());
+    for (int64_t row = 0; row < rows; ++row)
+      ignore_prefix(std::min(prefix, context),
+                    std::span(targets).subspan(static_cast<size_t>(row * context),
+                                               static_cast<size_t>(context)));
     e.bytes += source_bytes(targets, byte_lengths);
-    if (progress) progress(e.tokens, last * context);
+    if (progress) progress((at + rows) * context, last * context);
   }
   e.loss = nats / static_cast<double>(e.tokens);
   e.bits_per_byte = e.bytes > 0 ? bits_per_byte(nats, e.bytes) : 0;
@@ -158,7 +164,7 @@ Evaluation Trainer::evaluate(int64_t batches) {
   return evaluate(*data_.val, batches);
 }
 
-NamedTensors Trainer::named_model() { return model_->named_parameters(); }
+NamedTensors Trainer::named_model() { return model_->named_state(); }
 
 void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& facts) {
   RunDirectory::State state;

@@ -192,7 +192,10 @@ void TrainingStep::update(double lr) {
     replaying_ = false;
     return;
   }
-  const auto work = [&] { optimizer_->step(lr, clip_.factor); };
+  const auto work = [&] {
+    optimizer_->step(lr, clip_.factor);
+    model_.after_update();
+  };
   if (mode_ == StepMode::eager) {
     work();
   } else {
@@ -209,6 +212,7 @@ void TrainingStep::update(double lr) {
 
 void TrainingStep::discard() {
   clip_ = {};
+  model_.forget_step();
   optimizer_->zero_grad();
   replaying_ = false;
   if (programs_ && !programs_->complete) forget_programs();

@@ -130,6 +130,7 @@ Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const Wa
     const optim::ClippedNorm clip = optim::clip_factor(optimizer->groups(), o.clip);
     walk.grad_norm = clip.norm.item();
     optimizer->step(o.lr, clip.factor);
+    model.after_update();
   }
   model.zero_grad();
   walk.calls = watcher.take();

@@ -30,7 +30,7 @@ struct WeightSource {
   int64_t rows() const { return parameter.numel() / columns(); }
 };
 
-/// Sources for weights stored under our own names: one part each.
+/// Sources for weights and buffers stored under our own names: one part each.
 std::vector<WeightSource> own_weights(const ModelConfig&);
 
 }  // namespace tally

@@ -110,7 +110,7 @@ Family yi() {
 
 Family baichuan2() {
   ModelConfig m = llama_block(1e-6, 1e4);
-  m.fix_norm = FixNorm::head;
+  m.fix_norm = FixNorm::head, m.max_z_loss = 2e-4;
   TrainConfig t = published();
   t.clip = 0.5;
   Family f{"baichuan-2",
@@ -123,7 +123,6 @@ Family baichuan2() {
            {{"baichuan-2-7b", 32, 4096, 32, 0, 0, 11008, 125696, 4096, 2e-4},
             {"baichuan-2-13b", 40, 5120, 40, 0, 0, 13696, 125696, 4096, 1.5e-4, nullptr,
              [](ModelConfig& c) { c.position = Position::alibi; }}}};
-  f.note = "its loss adds 2e-4 times the squared largest logit of each token (max-z), not here";
   return f;
 }
 

@@ -65,10 +65,11 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
                                const Tensor& b_v, const Tensor& w_out, const Tensor& b_out,
                                const Tensor& table, const Tensor& bias, const Tensor& q_gain,
                                const Tensor& q_shift, const Tensor& k_gain, const Tensor& k_shift,
-                               const Tensor& sink, const Tensor& w_gate, const Attrs& a, Saved* s) {
+                               const Tensor& sink, const Tensor& w_gate, const Tensor& documents,
+                               const Tensor& shift, const Attrs& a, Saved* s) {
   Heads heads =
       project(x, w_q, b_q, w_k, b_k, w_v, b_v, table, {{q_gain, q_shift}, {k_gain, k_shift}}, a, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, sink,
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, documents, sink,
                                            a.attention, s ? &s->attention : nullptr);
   if (s) {
     s->table = table;
@@ -76,21 +77,27 @@ Tensor AttentionLayer::forward(const Tensor& x, const Tensor& w_q, const Tensor&
     s->fused = !w_k.defined();
   }
   heads = {};
-  return finish(x, o, w_gate, w_out, b_out, s);
+  return finish(x, o, w_gate, shift, w_out, b_out, s);
 }
 
 Tensor AttentionLayer::finish(const Tensor& x, const Tensor& heads, const Tensor& w_gate,
-                              const Tensor& w_out, const Tensor& b_out, Saved* s) {
+                              const Tensor& shift, const Tensor& w_out, const Tensor& b_out,
+                              Saved* s) {
   Tensor o = heads.reshape({x.size(0), x.size(1), heads.size(2) * heads.size(3)});
   if (w_gate.defined()) {
     const Tensor z = ops::Linear::forward(x, w_gate, {}, {}, s ? &s->to_gate : nullptr);
     o = ops::Gate::forward(z, o, {ops::ActivationKind::sigmoid}, s ? &s->gate : nullptr);
   }
-  if (s) s->gated = w_gate.defined();
+  if (shift.defined()) {
+    check(shift.ndim() == 0, "attention_layer: the shift must be one number (); got ",
+          shift.shape(), in_module());
+    o = ops::Add::forward(o, shift, {}, s ? &s->shift : nullptr);
+  }
+  if (s) s->gated = w_gate.defined(), s->shifted = shift.defined();
   return ops::Linear::forward(o, w_out, b_out, {}, s ? &s->out : nullptr);
 }
 
-std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<17>& into) {
+std::array<Tensor, 19> AttentionLayer::backward(const Tensor& dy, Saved&& s, const Into<19>& into) {
   const Attrs a = s.attrs;
   check_defined(name, "the gradient of the output", dy);
   check(dy.ndim() == 3, "attention_layer: the gradient of the output must be (B, T, D); got ",
@@ -98,6 +105,11 @@ std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   const int64_t b = dy.size(0), t = dy.size(1), h = a.heads, g = a.kv_heads, d = a.head_dim;
   auto [d_o, dw_out, db_out] = ops::Linear::backward(dy, std::move(s.out), into.pick(-1, 7, 8));
   s.out = {};
+  Tensor dshift;
+  if (s.shifted) {
+    auto [d_heads, d_number] = ops::Add::backward(d_o, std::move(s.shift), into.pick(-1, 18));
+    d_o = d_heads, dshift = d_number;
+  }
   // x feeds the gate and the projections: the later products add to what the first one gave.
   Into<3> first = into.pick(0, 1, 2);
   Tensor dw_gate;
@@ -141,8 +153,8 @@ std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   if (s.fused) {
     dqkv = clipped_back(dqkv, a.clip, std::move(s.q_clip));
     auto [dx, dw, db] = ops::Linear::backward(dqkv, std::move(s.q), first);
-    return {dx, dw,    db,      {},       {},      {},       {},    dw_out, db_out,
-            {}, dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
+    return {dx,    dw,      db,       {},      {},       {},    {},      dw_out, db_out, {},
+            dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate, {},     dshift};
   }
   const auto flat = [&](const Tensor& heads, ops::Clamp::Saved& saved) {
     const Tensor rows = heads.reshape({b, t, heads.size(2) * d});
@@ -155,8 +167,8 @@ std::array<Tensor, 17> AttentionLayer::backward(const Tensor& dy, Saved&& s, con
   more = into.pick(0, 5, 6);
   more.target[0] = dx_k, more.overwrite[0] = false;
   auto [dx_v, dw_v, db_v] = ops::Linear::backward(flat(dv, s.v_clip), std::move(s.v), more);
-  return {dx_v, dw_q,  db_q,    dw_k,     db_k,    dw_v,     db_v,  dw_out, db_out,
-          {},   dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate};
+  return {dx_v,  dw_q,    db_q,     dw_k,    db_k,     dw_v,  db_v,    dw_out, db_out, {},
+          dbias, dq_gain, dq_shift, dk_gain, dk_shift, dsink, dw_gate, {},     dshift};
 }
 
 Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : options_(o) {
@@ -164,8 +176,8 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
     return Matrix(rows, in, bias, dtype, device);
   };
   const int64_t q_rows = o.heads * o.head_dim, kv_rows = o.kv_heads * o.head_dim;
-  q = make(o.fused ? q_rows + 2 * kv_rows : q_rows, o.d_model, o.qkv_bias);
-  if (!o.fused) {
+  if (o.own_projections) q = make(o.fused ? q_rows + 2 * kv_rows : q_rows, o.d_model, o.qkv_bias);
+  if (o.own_projections && !o.fused) {
     k = make(kv_rows, o.d_model, o.qkv_bias);
     v = make(kv_rows, o.d_model, o.qkv_bias);
   }
@@ -173,6 +185,7 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
   qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
   if (o.sink) sink = empty({o.heads}, dtype, device);
   if (o.gate) gate = make(q_rows, o.d_model, false);
+  if (o.shift) shift = empty({}, dtype, device);
   if (!o.xl_relative) return;
   content_bias = empty({q_rows}, dtype, device);
   position_bias = empty({q_rows}, dtype, device);
@@ -201,7 +214,7 @@ Tensor Attention::forward(const Tensor& x, const Positions& positions, Generator
   return apply<AttentionLayer>(a, x, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
                                out.weight, out.bias, positions.table, positions.bias,
                                qk_norm.q.gain, qk_norm.q.shift, qk_norm.k.gain, qk_norm.k.shift,
-                               sink, gate.weight);
+                               sink, gate.weight, positions.documents, shift);
 }
 
 Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
@@ -214,19 +227,24 @@ Tensor Attention::forward_cached(const Tensor& x, const Positions& positions,
   const auto heads = AttentionLayer::project(x, q.weight, q.bias, k.weight, k.bias, v.weight,
                                              v.bias, positions.table, qk_norm, a, nullptr);
   const Tensor o = attend_cached(heads, positions, a.attention, cache);
-  return AttentionLayer::finish(x, o, gate.weight, out.weight, out.bias, nullptr);
+  return AttentionLayer::finish(x, o, gate.weight, shift, out.weight, out.bias, nullptr);
 }
 
 Tensor Attention::attend_cached(const AttentionLayer::Heads& heads, const Positions& positions,
                                 const ops::AttentionOptions& options, KVCache::Layer& cache) const {
-  const bool ordered = positions.bias.defined() || options.alibi != 0;
+  const bool ordered =
+      positions.bias.defined() || positions.documents.defined() || options.alibi != 0;
   const KVCache::Layer::Seen seen = cache.append(heads.k, heads.v, ordered);
   const int64_t count = seen.keys.size(1);  // the last of what the bias is for
   const Tensor bias = positions.bias.defined()
                           ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
                           : Tensor();
-  return ops::Attention::forward(heads.q, seen.keys, seen.values, {}, bias, {}, sink, options,
-                                 nullptr);
+  const Tensor documents =
+      positions.documents.defined()
+          ? positions.documents.narrow(1, positions.documents.size(1) - count, count)
+          : Tensor();
+  return ops::Attention::forward(heads.q, seen.keys, seen.values, {}, bias, documents, sink,
+                                 options, nullptr);
 }
 
 int64_t Attention::window() const {
@@ -250,6 +268,7 @@ void Attention::visit(Visitor& visitor) {
   visitor.parameter("relative.weight", relative.weight);
   visitor.parameter("sink", sink);
   visitor.parameter("gate.weight", gate.weight);
+  visitor.parameter("shift", shift);
   visitor.parameter("out.weight", out.weight);
   visitor.parameter("out.bias", out.bias);
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "core/ops/attention/attention.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/functions.h"
 #include "core/ops/gate.h"
 #include "core/ops/linear.h"
@@ -25,6 +26,7 @@ ops::AttentionDropout attention_dropout(double p, Generator* dropout);
 //   o       = attention(q, k, v), with the bias where given   core/ops/attention/
 //   o       = o sigmoid(x Wg^T)                            where Wg is given: Qiu et al. 2025,
 //                                                          arXiv:2505.06708
+//   o       = o + shift                                    where given: nn/block.h
 //   y       = o Wo^T + bo
 //
 // With Wk and Wv absent, Wq holds all three as rows [q | k | v]: one product instead of three, and
@@ -36,6 +38,7 @@ ops::AttentionDropout attention_dropout(double p, Generator* dropout);
 //   bias of the scores: broadcasts to (B,H,T,S), or absent
 //   gain and shift of either norm: (K), full width (H K) and (G K), or absent
 //   sink (H), as ops::Attention, or absent    Wg (H K, D) or absent
+//   documents (B,S) i64, as ops::Attention, or absent    shift () or absent
 struct AttentionLayer {
   static constexpr const char* name = "attention_layer";
   struct Attrs {
@@ -50,10 +53,11 @@ struct AttentionLayer {
     ops::Clamp::Saved q_clip, k_clip, v_clip;
     ops::Attention::Saved attention;
     ops::Gate::Saved gate;
+    ops::Add::Saved shift;
     QKNorm::Saved q_norm, k_norm;
     SavedTensor table;
     Attrs attrs;
-    bool fused = false, gated = false;
+    bool fused = false, gated = false, shifted = false;
   };
   /// Queries, keys and values by head, rotated.   q (B,T,H,K)   k, v (B,T,G,K)
   struct Heads {
@@ -69,13 +73,15 @@ struct AttentionLayer {
                         const Tensor& w_out, const Tensor& b_out, const Tensor& table,
                         const Tensor& bias, const Tensor& q_gain, const Tensor& q_shift,
                         const Tensor& k_gain, const Tensor& k_shift, const Tensor& sink,
-                        const Tensor& w_gate, const Attrs& a, Saved* s);
+                        const Tensor& w_gate, const Tensor& documents, const Tensor& shift,
+                        const Attrs& a, Saved* s);
 
-  /// Behind attention: the gate, where there is one, and the output.   heads (B,T,H,K)
+  /// Behind attention: the gate and the shift, where there are some, and the output.
+  /// heads (B,T,H,K)
   static Tensor finish(const Tensor& x, const Tensor& heads, const Tensor& w_gate,
-                       const Tensor& w_out, const Tensor& b_out, Saved* s);
+                       const Tensor& shift, const Tensor& w_out, const Tensor& b_out, Saved* s);
 
-  static std::array<Tensor, 17> backward(const Tensor& dy, Saved&& s, const Into<17>& into = {});
+  static std::array<Tensor, 19> backward(const Tensor& dy, Saved&& s, const Into<19>& into = {});
 };
 
 /// What attention is told of the positions of its tokens.
@@ -84,6 +90,7 @@ struct Positions {
   int64_t offset = 0;  // the row of the table that the first token takes
   Tensor bias;         // added to the scores, (H,T,S), or undefined
   Tensor distances;    // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
+  Tensor documents{};  // of all keys so far, (B,S) i64, or undefined: one text
 };
 
 struct AttentionOptions {
@@ -92,12 +99,14 @@ struct AttentionOptions {
   bool fused = true;  // one matrix [q | k | v] instead of three
   double dropout = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::half_split;
-  double alibi = 0;          // as ops::AttentionOptions
-  QKNorm::Attrs qk_norm;     // of queries and keys
-  bool xl_relative = false;  // Transformer-XL's positions; see Attention
-  bool sink = false;         // a learned score of each head in the softmax, without a value
-  bool gate = false;         // each head's output times the sigmoid of a product with x
-  double clip = 0;           // queries, keys and values are cut at -clip and clip; 0: none
+  double alibi = 0;             // as ops::AttentionOptions
+  QKNorm::Attrs qk_norm;        // of queries and keys
+  bool xl_relative = false;     // Transformer-XL's positions; see Attention
+  bool sink = false;            // a learned score of each head in the softmax, without a value
+  bool gate = false;            // each head's output times the sigmoid of a product with x
+  double clip = 0;              // queries, keys and values are cut at -clip and clip; 0: none
+  bool shift = false;           // a learned number added in front of the output's product
+  bool own_projections = true;  // false: the rows of q, k and v are in a block's input
   /// What queries see, the scale and the cap of their scores; `alibi` and `dropout` stand above.
   ops::AttentionOptions scores;
 };
@@ -122,8 +131,9 @@ class Attention : public Module {
 
   Matrix q, k, v, out;  // k and v are absent when fused
   QKNorm::Weights qk_norm;
-  Tensor sink;  // (H), or undefined
-  Matrix gate;  // (H K, D), or undefined
+  Tensor sink;   // (H), or undefined
+  Matrix gate;   // (H K, D), or undefined
+  Tensor shift;  // (), or undefined
   // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.
   Tensor content_bias, position_bias;
   Matrix relative;

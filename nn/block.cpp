@@ -12,6 +12,12 @@ Tensor normed(const Norm& norm, const char* name, const Tensor& x) {
 bool before_branch(Placement p) { return p == Placement::pre || p == Placement::double_norm; }
 bool behind_branch(Placement p) { return p == Placement::double_norm || p == Placement::output; }
 
+Tensor shifted(const Tensor& x, const Tensor& shift) {
+  if (!shift.defined()) return x;
+  const ModuleScope scope("shift");  // the block's own additions are what joins the stream
+  return add(x, shift);
+}
+
 NormOptions first_norm(const Block::Options& o) {
   return norm_if(before_branch(o.placement) || o.placement == Placement::post, o.norm);
 }
@@ -27,15 +33,26 @@ Tensor gain_of(const Block::Options& o, DType dtype, Device device) {
   return empty(one ? Shape{} : Shape{o.attention.d_model}, dtype, device);
 }
 
+// The layers of a block without what its own input holds.
+AttentionOptions attention_part(const Block::Options& o) {
+  AttentionOptions a = o.attention;
+  a.own_projections = !o.fused_parallel, a.shift = o.shifts;
+  return a;
+}
+FeedForwardOptions mlp_part(const Block::Options& o) {
+  FeedForwardOptions f = o.mlp;
+  f.own_inputs = !o.fused_parallel, f.shifts = o.shifts;
+  return f;
+}
+
 }  // namespace
 
 Block::Block(const Options& o, DType dtype, Device device)
     : attention_norm(first_norm(o), o.attention.d_model, dtype, device),
-      attention(o.attention, dtype, device),
+      attention(attention_part(o), dtype, device),
       attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       attention_gain(gain_of(o, dtype, device)),
       mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
-      mlp(o.mlp, dtype, device),
       mlp_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       mlp_gain(gain_of(o, dtype, device)),
       options_(o) {
@@ -43,20 +60,22 @@ Block::Block(const Options& o, DType dtype, Device device)
       o.parallel == Parallel::none || o.placement != Placement::post,
       "block: parallel branches have one sum, behind which placement = post has two norms; choose "
       "another placement or parallel = none");
-  if (o.experts) {
+  check(!o.shifts || (!o.experts && !o.fused_parallel),
+        "block: scalar biases belong to separate products of dense layers; leave out experts and "
+        "fused_parallel, or the shifts");
+  if (o.shifts) attention_shift = empty({}, dtype, device), mlp_shift = empty({}, dtype, device);
+  if (o.experts)
     experts.emplace(*o.experts, dtype, device);
-    mlp.gate = mlp.up = mlp.down = {};
-  }
+  else
+    mlp.emplace(mlp_part(o), dtype, device);
   if (!o.fused_parallel) return;
   check(!o.experts && o.parallel == Parallel::shared_norm && !behind_branch(o.placement) &&
             !attention_gain.defined() && o.residual.drop == 0 && o.dropout == 0 &&
             !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
-            o.attention.qk_norm.width == QKNorm::Width::none && o.attention.qkv_bias == o.mlp.bias,
+            o.attention.qkv_bias == o.mlp.bias,
         "block: fused parallel branches share a norm and biases of the first product, and have no "
         "norm, gain, sink, gate or dropout of their own");
   input = Matrix(parallel_attrs().rows(), o.attention.d_model, o.mlp.bias, dtype, device);
-  attention.q = attention.k = attention.v = {};
-  mlp.gate = mlp.up = {};
 }
 
 ParallelLayer::Attrs Block::parallel_attrs() const {
@@ -76,8 +95,10 @@ Tensor Block::fused(const Tensor& x, const Positions& positions, Generator* drop
       y = fused_cached(seen, positions, a, *cache);
     else
       y = apply<ParallelLayer>(a, seen, input.weight, input.bias, attention.out.weight,
-                               attention.out.bias, mlp.down.weight, mlp.down.bias, positions.table,
-                               positions.bias);
+                               attention.out.bias, mlp->down.weight, mlp->down.bias,
+                               positions.table, positions.bias, attention.qk_norm.q.gain,
+                               attention.qk_norm.q.shift, attention.qk_norm.k.gain,
+                               attention.qk_norm.k.shift, positions.documents);
   }
   return join(x, y, {}, dropout);
 }
@@ -86,11 +107,11 @@ Tensor Block::fused_cached(const Tensor& seen, const Positions& positions,
                            const ParallelLayer::Attrs& a, KVCache::Layer& cache) const {
   const PauseTape values_only;
   AttentionLayer::Heads heads;
-  const Tensor all =
-      ParallelLayer::project(seen, input.weight, input.bias, positions.table, a, heads, nullptr);
+  const Tensor all = ParallelLayer::project(seen, input.weight, input.bias, positions.table,
+                                            attention.qk_norm, a, heads, nullptr);
   const Tensor o = attention.attend_cached(heads, positions, a.attention.attention, cache);
-  return ParallelLayer::finish(all, o, attention.out.weight, attention.out.bias, mlp.down.weight,
-                               mlp.down.bias, a, nullptr);
+  return ParallelLayer::finish(all, o, attention.out.weight, attention.out.bias, mlp->down.weight,
+                               mlp->down.bias, a, nullptr);
 }
 
 Tensor Block::join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
@@ -109,23 +130,25 @@ std::array<Tensor, 2> Block::through(const Tensor& x, const Attend& attend,
                                      Generator* dropout) const {
   const bool post = options_.placement == Placement::post;
   Tensor seen = post ? x : normed(attention_norm, "attention_norm", x);
-  Tensor h = normed(attention_output_norm, "attention_output_norm", attend(seen));
+  Tensor h = normed(attention_output_norm, "attention_output_norm",
+                    attend(shifted(seen, attention_shift)));
   if (options_.parallel != Parallel::shared_norm) seen = Tensor();
   h = join(x, h, attention_gain, dropout);
   if (post) h = normed(attention_norm, "attention_norm", h);
   if (options_.parallel == Parallel::none) seen = h;
   if (options_.parallel == Parallel::two_norms) seen = x;
   Tensor balance;
-  Tensor y = feed_forward(post ? seen : normed(mlp_norm, "mlp_norm", seen), balance);
+  if (!post) seen = normed(mlp_norm, "mlp_norm", seen);
+  Tensor y = feed_forward(shifted(seen, mlp_shift), balance, dropout != nullptr);
   seen = Tensor();
   y = join(h, normed(mlp_output_norm, "mlp_output_norm", y), mlp_gain, dropout);
   return {post ? normed(mlp_norm, "mlp_norm", y) : y, balance};
 }
 
-Tensor Block::feed_forward(const Tensor& x, Tensor& balance) const {
-  if (!experts) return mlp.forward(x);
+Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) const {
+  if (!experts) return mlp->forward(x);
   const ModuleScope scope("mlp");
-  const MixtureOutput out = experts->route(x);
+  const MixtureOutput out = experts->route(x, training);
   if (options_.balance) balance = out.balance_loss();
   return out.y;
 }
@@ -147,16 +170,18 @@ Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
 
 void Block::visit(Visitor& v) {
   v.child("attention_norm", attention_norm);
+  v.parameter("attention_shift", attention_shift);
   v.parameter("input.weight", input.weight);
   v.parameter("input.bias", input.bias);
   v.child("attention", attention);
   v.child("attention_output_norm", attention_output_norm);
   v.parameter("attention_gain", attention_gain);
   v.child("mlp_norm", mlp_norm);
+  v.parameter("mlp_shift", mlp_shift);
   if (experts)
     v.child("mlp", *experts);
   else
-    v.child("mlp", mlp);
+    v.child("mlp", *mlp);
   v.child("mlp_output_norm", mlp_output_norm);
   v.parameter("mlp_gain", mlp_gain);
 }

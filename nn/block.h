@@ -45,7 +45,10 @@ class Block : public Module {
     Placement placement = Placement::pre;
     Parallel parallel = Parallel::none;
     bool fused_parallel = false;  // the first products of both branches as one: nn/parallel.h
-    double dropout = 0;           // of what a branch adds
+    /// Fixup's scalar biases: a learned number added to what each matrix and each activation of a
+    /// branch is given. Zhang et al. 2019, arXiv:1901.09321, section 3.
+    bool shifts = false;
+    double dropout = 0;  // of what a branch adds
     ResidualOptions residual;
     AttentionOptions attention;
     FeedForwardOptions mlp;
@@ -69,9 +72,10 @@ class Block : public Module {
   Matrix input;
   Attention attention;
   Norm attention_output_norm;
-  Tensor attention_gain;  // () or (D), absent without
+  Tensor attention_gain;              // () or (D), absent without
+  Tensor attention_shift, mlp_shift;  // () before a branch's first matrix, absent without
   Norm mlp_norm;
-  FeedForward mlp;  // without matrices where there are experts
+  std::optional<FeedForward> mlp;  // or experts
   std::optional<MixtureOfExperts> experts;
   Norm mlp_output_norm;
   Tensor mlp_gain;
@@ -84,7 +88,7 @@ class Block : public Module {
                KVCache::Layer* cache) const;
   template <class Attend>
   std::array<Tensor, 2> through(const Tensor& x, const Attend& attend, Generator* dropout) const;
-  Tensor feed_forward(const Tensor& x, Tensor& balance) const;
+  Tensor feed_forward(const Tensor& x, Tensor& balance, bool training) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
               Generator* dropout) const;
   Options options_;

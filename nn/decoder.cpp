@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/checkpoint.h"
+#include "core/ops/document_ids.h"
 
 namespace tally::nn {
 
@@ -50,6 +51,7 @@ Decoder::Decoder(const Options& o, DType dtype, Device device)
   const int64_t d = o.block.attention.d_model;
   for (int64_t i = 0; i < o.layers; ++i)
     blocks.push_back(std::make_unique<Block>(block_options(o, i), dtype, device));
+  if (o.block.shifts) head_shift = empty({}, dtype, device);
   if (o.embedding_dim > 0) {
     project_in = Matrix(d, o.embedding_dim, false, dtype, device);
     project_out = Matrix(o.embedding_dim, d, false, dtype, device);
@@ -85,11 +87,19 @@ std::array<Tensor, 2> Decoder::through_block(size_t i, const Tensor& x,
   const Positions& places = position.of_layer(pass, static_cast<int64_t>(i));
   if (i >= recompute.size() || !recompute[i]) return block.run(x, places, dropout);
   const auto segment = [&block, table = places.table, offset = places.offset,
-                        distances = places.distances](const Tensor& in, const Tensor& bias,
-                                                      Generator* streams) {
-    return block.run(in, {table, offset, bias, distances}, streams);
+                        distances = places.distances, documents = places.documents](
+                           const Tensor& in, const Tensor& bias, Generator* streams) {
+    return block.run(in, {table, offset, bias, distances, documents}, streams);
   };
   return checkpoint(segment, dropout, x, places.bias);
+}
+
+// `seen`: these tokens and those before them, where documents are kept apart.
+PositionScheme::Pass Decoder::pass(int64_t first, const Tensor& ids, const Tensor& seen) const {
+  PositionScheme::Pass p = position.pass(first, ids.size(1));
+  if (options_.document_end >= 0)
+    p.set_documents(ops::DocumentIds::forward(seen, {options_.document_end, dtype()}, nullptr));
+  return p;
 }
 
 Tensor Decoder::hidden(const Tensor& ids, Generator* dropout, Tensor* balance) {
@@ -98,9 +108,9 @@ Tensor Decoder::hidden(const Tensor& ids, Generator* dropout, Tensor* balance) {
     const ModuleScope scope("embedding");
     x = embed(ids, 0, dropout);
   }
-  const PositionScheme::Pass pass = position.pass(0, ids.size(1));
+  const PositionScheme::Pass places = pass(0, ids, ids);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const auto [y, part] = through_block(i, x, pass, dropout);
+    const auto [y, part] = through_block(i, x, places, dropout);
     x = y;
     if (balance && part.defined()) *balance = balance->defined() ? add(*balance, part) : part;
   }
@@ -111,6 +121,7 @@ Tensor Decoder::final_hidden(const Tensor& x) const {
   const ModuleScope scope("final_norm");
   Tensor h = final_norm.forward(x);
   if (project_out.weight.defined()) h = linear(h, project_out.weight);
+  if (head_shift.defined()) h = add(h, head_shift);
   return options_.logit_scale == 1 ? h : scale(h, options_.logit_scale);
 }
 
@@ -130,7 +141,7 @@ Tensor Decoder::logits(const Tensor& ids) { return logits_of(hidden(ids)); }
 ops::LossOptions Decoder::loss_options() const {
   ops::LossOptions o;
   o.label_smoothing = options_.label_smoothing;
-  o.z_loss = options_.z_loss;
+  o.z_loss = options_.z_loss, o.max_z_loss = options_.max_z_loss;
   if (options_.final_soft_cap > 0) o.soft_cap = options_.final_soft_cap;
   return o;
 }
@@ -138,13 +149,20 @@ ops::LossOptions Decoder::loss_options() const {
 Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Generator* dropout,
                      Tensor* stats) {
   Tensor balance;
-  const Tensor h = hidden(ids, dropout, &balance);
+  Tensor h = hidden(ids, dropout, &balance), wanted = targets;
   const ModuleScope scope("head");
   ops::LossOptions o = loss_options();
   if (count > 0) o.normalizer = static_cast<double>(count);
+  if (options_.prefix > 1) {
+    const int64_t tokens = ids.size(1), inside = std::min(options_.prefix, tokens) - 1;
+    h = contiguous(narrow(h, 1, inside, tokens - inside));
+    wanted = targets.narrow(1, inside, tokens - inside);
+    if (o.normalizer)
+      *o.normalizer *= static_cast<double>(tokens - inside) / static_cast<double>(tokens);
+  }
   const auto [loss, sums] = head_bias.defined()
-                                ? cross_entropy_with_stats(linear(h, head(), head_bias), targets, o)
-                                : linear_cross_entropy_with_stats(h, head(), targets, o);
+                                ? cross_entropy_with_stats(linear(h, head(), head_bias), wanted, o)
+                                : linear_cross_entropy_with_stats(h, head(), wanted, o);
   if (stats) *stats = sums;
   if (!balance.defined()) return loss;
   // Micro-batches that share a count add up to the mean of their balances.
@@ -155,11 +173,15 @@ Tensor Decoder::loss(const Tensor& ids, const Tensor& targets, int64_t count, Ge
 
 // The tokens to compute: these, or, where they outdate what is in the cache, all.
 Tensor Decoder::with_outdated(const Tensor& ids, KVCache& cache) const {
-  if (!position.may_outdate_cache()) return ids;
+  const bool keeps =
+      position.may_outdate_cache() || options_.prefix > 0 || options_.document_end >= 0;
+  if (!keeps) return ids;
   const int64_t cached = cache.length();
   Tensor all = cached > 0 ? concat({cache.tokens, ids}, 1) : ids;
   cache.tokens = all;
-  if (!position.outdates_cache(cached, ids.size(1))) return ids;
+  // Inside a prefix tokens see those behind them, which have just come.
+  const bool inside = cached > 0 && cached < options_.prefix;
+  if (!inside && !position.outdates_cache(cached, ids.size(1))) return ids;
   cache.clear();
   return all;
 }
@@ -169,11 +191,11 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
   const Tensor ids = with_outdated(next, cache);
   const int64_t first = cache.length();
   Tensor x = embed(ids, first, nullptr);
-  const PositionScheme::Pass pass = position.pass(first, ids.size(1));
+  const PositionScheme::Pass places = pass(first, ids, cache.tokens);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const ModuleScope scope("blocks", static_cast<int>(i));
     const auto layer = static_cast<int64_t>(i);
-    x = blocks[i]->forward_cached(x, position.of_layer(pass, layer), cache.layer(layer));
+    x = blocks[i]->forward_cached(x, position.of_layer(places, layer), cache.layer(layer));
   }
   const Tensor last = x.narrow(1, ids.size(1) - 1, 1).reshape({ids.size(0), x.size(2)});
   return logits_of(final_hidden(last));
@@ -187,6 +209,20 @@ KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
                  windows);
 }
 
+void Decoder::after_update() const {
+  const PhaseScope phase(Phase::optimizer);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (!blocks[i]->experts) continue;
+    const ModuleScope scope("blocks", static_cast<int>(i));
+    blocks[i]->experts->update_selection_bias();
+  }
+}
+void Decoder::forget_step() const {
+  for (const auto& block : blocks) {
+    if (block->experts) block->experts->forget_load();
+  }
+}
+
 void Decoder::visit(Visitor& v) {
   v.child("embedding", embedding);
   v.parameter("project_in.weight", project_in.weight);
@@ -195,6 +231,7 @@ void Decoder::visit(Visitor& v) {
   for (size_t i = 0; i < blocks.size(); ++i) v.child("blocks." + std::to_string(i), *blocks[i]);
   v.child("final_norm", final_norm);
   v.parameter("project_out.weight", project_out.weight);
+  v.parameter("head.shift", head_shift);
   v.parameter("head.weight", head_weight);
   v.parameter("head.bias", head_bias);
 }

@@ -41,6 +41,11 @@ class Decoder : public Module {
     int64_t first_experts = 0, experts_every = 1;
     double load_balance_loss = 0;  // weight of the layers' sum
     double final_soft_cap = 0;     // of the logits, 0: none
+    /// The first tokens that all see, each other too: a prefix language model, whose loss begins
+    /// behind them. Raffel et al. 2019, arXiv:1910.10683, section 3.2.3. In block.attention too.
+    int64_t prefix = 0;
+    /// The token that ends a document: tokens see their own alone (core/ops/document_ids.h); -1: none.
+    int64_t document_end = -1;
   };
   /// Parameters are allocated, not set: see models/build.h.
   Decoder(const Options& o, DType dtype, Device device);
@@ -51,11 +56,12 @@ class Decoder : public Module {
   Tensor hidden(const Tensor& ids, Generator* dropout = nullptr, Tensor* balance = nullptr);
   /// logits (B,T,V)
   Tensor logits(const Tensor& ids);
-  /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2, without
-  /// ever storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so
+  /// Mean over the targets that are not -100 of -log p(target), plus z_loss * (log Z)^2 and
+  /// max_z_loss * (largest logit)^2, without ever storing the logits. `count`: what the sum is divided by; 0: the targets of this batch, so
   /// that micro-batches that share a count add up to the exact mean of the whole.   targets (B,T)
   /// of i64
-  /// `stats` receives what the loss adds up besides (ops::LossStats).
+  /// `stats` receives what the loss adds up besides (ops::LossStats). Targets inside a prefix, which
+  /// the tokens see, count for nothing, and for nothing in `count` either.
   Tensor loss(const Tensor& ids, const Tensor& targets, int64_t count = 0,
               Generator* dropout = nullptr, Tensor* stats = nullptr);
   /// Logits (B,V) of the token after the last of `ids`, which follow what is in the cache.
@@ -63,6 +69,10 @@ class Decoder : public Module {
   KVCache make_cache(int64_t batch, int64_t capacity) const;
 
   void visit(Visitor& v) override;
+  /// What an update moves besides the parameters: the biases of routers. At the end of a step.
+  void after_update() const;
+  /// Forgets what a step counted for it, where the step is not taken.
+  void forget_step() const;
   const Options& options() const { return options_; }
   Device device() const { return embedding.weight.device(); }
   DType dtype() const { return embedding.weight.dtype(); }
@@ -72,6 +82,7 @@ class Decoder : public Module {
   Norm embedding_norm;  // BLOOM; kind none without
   std::vector<std::unique_ptr<Block>> blocks;
   Norm final_norm;                 // kind none without
+  Tensor head_shift;               // () in front of the head, absent without block.shifts
   Tensor head_weight, head_bias;   // weight absent when tied
   Matrix project_in, project_out;  // (D, E), (E, D) where the embedding has a width of its own
   /// By block: true where a training step keeps the block's input alone and computes the rest again
@@ -82,6 +93,7 @@ class Decoder : public Module {
   Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
   std::array<Tensor, 2> through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
                                       Generator* dropout) const;
+  PositionScheme::Pass pass(int64_t first, const Tensor& ids, const Tensor& seen) const;
   Tensor with_outdated(const Tensor& ids, KVCache& cache) const;
   Tensor head() const;
   Tensor final_hidden(const Tensor& x) const;

@@ -18,9 +18,10 @@ FeedForward::FeedForward(const FeedForwardOptions& o, DType dtype, Device device
     return Matrix(rows, in, o.bias, dtype, device);
   };
   const bool fused = o.gated && o.fused;
-  if (o.gated && !fused) gate = make(o.d_ff, o.d_model);
-  up = make(fused ? 2 * o.d_ff : o.d_ff, o.d_model);
+  if (o.own_inputs && o.gated && !fused) gate = make(o.d_ff, o.d_model);
+  if (o.own_inputs) up = make(fused ? 2 * o.d_ff : o.d_ff, o.d_model);
   down = make(o.d_model, o.d_ff);
+  if (o.shifts) activation_shift = empty({}, dtype, device), shift = empty({}, dtype, device);
 }
 
 void FeedForward::visit(Visitor& v) {
@@ -29,6 +30,8 @@ void FeedForward::visit(Visitor& v) {
   const bool fused = options_.gated && options_.fused;
   v.parameter(fused ? "gate_up.weight" : "up.weight", up.weight);
   v.parameter(fused ? "gate_up.bias" : "up.bias", up.bias);
+  v.parameter("activation_shift", activation_shift);
+  v.parameter("shift", shift);
   v.parameter("down.weight", down.weight);
   v.parameter("down.bias", down.bias);
 }

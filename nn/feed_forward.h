@@ -1,5 +1,6 @@
 #pragma once
 #include "core/ops/activation.h"
+#include "core/ops/elementwise.h"
 #include "core/ops/gate.h"
 #include "core/ops/linear.h"
 #include "nn/matrix.h"
@@ -14,7 +15,7 @@ namespace tally::nn {
 //            with Wg absent, Wu holds both as rows [gate | up]: one product instead of two
 //
 //   x, y (..., D)    Wg, Wu (F, D), or Wu (2F, D)    Wd (D, F)    biases (F) or (2F), (D), or
-//   absent
+//   absent    shifts: () in front of act, () in front of Wd, or absent (nn/block.h)
 struct FeedForwardLayer {
   static constexpr const char* name = "feed_forward";
   struct Attrs {
@@ -27,44 +28,64 @@ struct FeedForwardLayer {
     ops::Linear::Saved gate, up, down;
     ops::Activation::Saved activation;
     ops::Gate::Saved gating;
-    bool gated = true, fused = false;
+    ops::Add::Saved before_activation, before_down;
+    bool gated = true, fused = false, shifted = false, down_shifted = false;
   };
 
   static Tensor forward(const Tensor& x, const Tensor& w_gate, const Tensor& b_gate,
                         const Tensor& w_up, const Tensor& b_up, const Tensor& w_down,
-                        const Tensor& b_down, const Attrs& a, Saved* s) {
+                        const Tensor& b_down, const Tensor& activation_shift,
+                        const Tensor& down_shift, const Attrs& a, Saved* s) {
     const bool fused = a.gated && !w_gate.defined();
     Tensor up = ops::Linear::forward(x, w_up, b_up, {}, s ? &s->up : nullptr);
     Tensor h;
     if (!a.gated) {
+      up = shifted(up, activation_shift, s ? &s->before_activation : nullptr);
       h = ops::Activation::forward(up, {a.activation, a.parameter}, s ? &s->activation : nullptr);
     } else {
       Tensor gate =
           fused ? up : ops::Linear::forward(x, w_gate, b_gate, {}, s ? &s->gate : nullptr);
-      h = ops::Gate::forward(gate, fused ? Tensor() : up,
+      const bool apart = fused && activation_shift.defined();
+      const int64_t f = up.size(-1) / 2;
+      if (apart) gate = up.narrow(-1, 0, f), up = up.narrow(-1, f, f);
+      gate = shifted(gate, activation_shift, s ? &s->before_activation : nullptr);
+      h = ops::Gate::forward(gate, fused && !apart ? Tensor() : up,
                              {a.activation, a.parameter, a.limit, a.offset},
                              s ? &s->gating : nullptr);
     }
     up = Tensor();
-    if (s) s->gated = a.gated, s->fused = fused;
+    h = shifted(h, down_shift, s ? &s->before_down : nullptr);
+    if (s) {
+      s->gated = a.gated, s->fused = fused;
+      s->shifted = activation_shift.defined(), s->down_shifted = down_shift.defined();
+    }
     return ops::Linear::forward(h, w_down, b_down, {}, s ? &s->down : nullptr);
   }
 
-  static std::array<Tensor, 7> backward(const Tensor& dy, Saved&& s, const Into<7>& into = {}) {
+  static std::array<Tensor, 9> backward(const Tensor& dy, Saved&& s, const Into<9>& into = {}) {
     auto [dh, dw_down, db_down] = ops::Linear::backward(dy, std::move(s.down), into.pick(-1, 5, 6));
     s.down = {};
-    Tensor dgate, dup;
+    Tensor dgate, dup, dshift, d_down_shift;
+    if (s.down_shifted) d_down_shift = into_shift(dh, std::move(s.before_down), into.pick(-1, 8));
     if (!s.gated) {
       dup = ops::Activation::backward(dh, std::move(s.activation))[0];
+      if (s.shifted) dshift = into_shift(dup, std::move(s.before_activation), into.pick(-1, 7));
+    } else if (s.fused && s.shifted) {  // one buffer [dgate | dup]
+      const int64_t f = dh.size(-1);
+      dup = empty(dh.shape().with_last(2 * f), dh.dtype(), dh.device());
+      Into<2> parts;
+      parts.target = {dup.narrow(-1, 0, f), dup.narrow(-1, f, f)}, parts.overwrite = {true, true};
+      auto [da, db] = ops::Gate::backward(dh, std::move(s.gating), parts);
+      dshift = into_shift(da, std::move(s.before_activation), into.pick(-1, 7));
     } else {
       auto [da, db] = ops::Gate::backward(dh, std::move(s.gating));
       if (s.fused)
         dup = da;
       else
         dgate = da, dup = db;
+      if (s.shifted) dshift = into_shift(da, std::move(s.before_activation), into.pick(-1, 7));
     }
-    s.activation = {};
-    s.gating = {};
+    s.activation = {}, s.gating = {}, s.before_activation = {};
     dh = Tensor();
     auto [dx, dw_up, db_up] = ops::Linear::backward(dup, std::move(s.up), into.pick(0, 3, 4));
     Tensor dw_gate, db_gate;
@@ -75,7 +96,20 @@ struct FeedForwardLayer {
       auto [dx_sum, dw, db] = ops::Linear::backward(dgate, std::move(s.gate), rest);
       dx = dx_sum, dw_gate = dw, db_gate = db;
     }
-    return {dx, dw_gate, db_gate, dw_up, db_up, dw_down, db_down};
+    return {dx, dw_gate, db_gate, dw_up, db_up, dw_down, db_down, dshift, d_down_shift};
+  }
+
+ private:
+  static Tensor shifted(const Tensor& x, const Tensor& shift, ops::Add::Saved* s) {
+    if (!shift.defined()) return x;
+    check(shift.ndim() == 0, "feed_forward: a shift must be one number (); got ", shift.shape(),
+          in_module());
+    return ops::Add::forward(x, shift, {}, s);
+  }
+  /// The gradient of a shift; that of what it was added to is dy itself.
+  static Tensor into_shift(const Tensor& dy, ops::Add::Saved&& s, Into<2> into) {
+    into.skip[0] = true;
+    return ops::Add::backward(dy, std::move(s), into)[1];
   }
 };
 
@@ -86,6 +120,8 @@ struct FeedForwardOptions {
   bool fused = true;             // one matrix [gate | up] instead of two
   double parameter = 1;          // of the activation
   double limit = 0, offset = 0;  // of the gate, as ops::Gate
+  bool shifts = false;           // Fixup's numbers before the activation and before Wd
+  bool own_inputs = true;        // false: the rows of gate and up are in a block's input
   FeedForwardLayer::Attrs attrs() const { return {activation, gated, parameter, limit, offset}; }
 };
 
@@ -101,11 +137,12 @@ class FeedForward : public Module {
   Tensor forward(const Tensor& x) const {
     const ModuleScope scope("mlp");
     return apply<FeedForwardLayer>(options_.attrs(), x, gate.weight, gate.bias, up.weight, up.bias,
-                                   down.weight, down.bias);
+                                   down.weight, down.bias, activation_shift, shift);
   }
   void visit(Visitor& v) override;
 
-  Matrix gate, up, down;  // gate is absent when plain or fused
+  Matrix gate, up, down;           // gate is absent when plain or fused
+  Tensor activation_shift, shift;  // (), or undefined
 
  private:
   FeedForwardOptions options_;

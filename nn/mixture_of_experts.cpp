@@ -1,5 +1,7 @@
 #include "nn/mixture_of_experts.h"
 
+#include "core/ops/selection_bias.h"
+
 namespace tally::nn {
 
 MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device device)
@@ -18,7 +20,10 @@ MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device 
   make(router, {e, d}, {e}, o.router_bias);
   make(up, {e, wide, d}, {e, wide}, o.bias);
   make(down, {e, d, o.d_ff}, {e, d}, o.bias);
+  check(o.bias_rate == 0 || o.selection_bias,
+        "mixture_of_experts: bias_rate moves the bias of the choice; set selection_bias");
   if (o.selection_bias) selection_bias = zeros({e}, dtype, device);
+  if (o.bias_rate > 0) load = zeros({e}, acc_dtype(dtype), device);
   if (o.shared_ff > 0) {
     FeedForwardOptions f;
     f.d_model = d, f.d_ff = o.shared_ff;
@@ -29,12 +34,13 @@ MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device 
   if (o.shared_gate) shared_gate = empty({1, d}, dtype, device);
 }
 
-MixtureOutput MixtureOfExperts::route(const Tensor& x) const {
+MixtureOutput MixtureOfExperts::route(const Tensor& x, bool counts) const {
   const ModuleScope scope("experts");
   MixtureOutput out;
   out.logits = linear(x, router.weight, router.bias);
   const Tensor moved = selection_bias.defined() ? selection_bias.detach() : Tensor();
   const auto [weights, chosen] = moe_router(out.logits, options_.router, moved);
+  if (counts && load.defined()) ops::SelectionBias::count(chosen, load, x.dtype());
   const auto [rows, places, offsets] = expert_gather(x, chosen, options_.experts);
   const Tensor wide = expert_linear(rows, up.weight, offsets, up.bias);
   const Tensor h = options_.gated ? gate(wide, {}, options_.activation, options_.parameter,
@@ -49,6 +55,13 @@ MixtureOutput MixtureOfExperts::route(const Tensor& x) const {
   }
   out.y = add(out.y, common);
   return out;
+}
+
+void MixtureOfExperts::update_selection_bias() const {
+  if (load.defined()) ops::SelectionBias::update(selection_bias, load, options_.bias_rate);
+}
+void MixtureOfExperts::forget_load() const {
+  if (load.defined()) backend(load.device()).zero(load.data(), load.nbytes());
 }
 
 void MixtureOfExperts::visit(Visitor& v) {

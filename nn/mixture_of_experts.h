@@ -14,7 +14,8 @@ struct MixtureOptions {
   double parameter = 1;          // of the activation
   double limit = 0, offset = 0;  // of the gate, as ops::Gate
   bool router_bias = false;      // added to the logits, and trained
-  bool selection_bias = false;   // moves the choice alone (DeepSeek-V3); whoever trains sets it
+  bool selection_bias = false;   // moves the choice alone (DeepSeek-V3), and is not trained
+  double bias_rate = 0;          // how far a step moves it against the load; 0: it stays
   int64_t shared_ff = 0;         // width of an expert that every token passes; 0: none
   bool shared_gate = false;      // its output is multiplied by sigmoid(x Ws^T) (Qwen)
 };
@@ -43,12 +44,18 @@ class MixtureOfExperts : public Module {
  public:
   MixtureOfExperts(const MixtureOptions& o, DType dtype, Device device);
   Tensor forward(const Tensor& x) const { return route(x).y; }
-  /// The same with what the router did.
-  MixtureOutput route(const Tensor& x) const;
+  /// The same with what the router did. `counts`: in training, what the bias is moved by.
+  MixtureOutput route(const Tensor& x, bool counts = false) const;
+  /// Moves the bias of the choice against the load of the passes that counted, at the end of a
+  /// step: core/ops/selection_bias.h. Nothing where there is no rate.
+  void update_selection_bias() const;
+  /// Forgets what was counted, where a step is not taken.
+  void forget_load() const;
   void visit(Visitor& v) override;
 
   Matrix router, up, down;
   Tensor selection_bias;  // (E), a buffer
+  Tensor load;            // (E), tokens of each expert in this step; undefined without a rate
   std::optional<FeedForward> shared;
   Tensor shared_gate;  // (1, D)
 

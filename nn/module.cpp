@@ -64,6 +64,12 @@ std::vector<std::pair<std::string, Tensor>> Module::named_parameters() {
   return list;
 }
 
+std::vector<std::pair<std::string, Tensor>> Module::named_state() {
+  auto list = named_parameters();
+  for (auto& buffer : named_buffers()) list.push_back(std::move(buffer));
+  return list;
+}
+
 int64_t Module::parameter_count() {
   int64_t n = 0;
   for (const auto& [name, t] : named_parameters()) n += t.numel();

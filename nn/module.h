@@ -35,6 +35,8 @@ class Module {
   void for_each_parameter(const std::function<void(const std::string&, Tensor&)>& f);
   /// Every buffer with its path.
   std::vector<std::pair<std::string, Tensor>> named_buffers();
+  /// Parameters and then buffers: what a checkpoint holds of a model.
+  std::vector<std::pair<std::string, Tensor>> named_state();
   int64_t parameter_count();
   /// Marks every parameter as a leaf that keeps its gradient.
   void requires_grad(bool on = true);

@@ -15,8 +15,8 @@ Tensor branch_in(const Tensor& y, const ParallelLayer::Attrs& a, int64_t which) 
 }  // namespace
 
 Tensor ParallelLayer::project(const Tensor& x, const Tensor& w_in, const Tensor& b_in,
-                              const Tensor& table, const Attrs& a, AttentionLayer::Heads& heads,
-                              Saved* s) {
+                              const Tensor& table, const QKNorm::Weights& norm, const Attrs& a,
+                              AttentionLayer::Heads& heads, Saved* s) {
   check_defined(name, "x", x);
   check_defined(name, "the weight of the input", w_in);
   check(x.ndim() == 3, "parallel_layer: x must be (B, T, D); got ", x.shape(), in_module());
@@ -26,6 +26,8 @@ Tensor ParallelLayer::project(const Tensor& x, const Tensor& w_in, const Tensor&
         ", K = ", a.attention.head_dim, ", F = ", a.d_ff, "; got ", w_in.shape(), in_module());
   Tensor y = ops::Linear::forward(x, w_in, b_in, {}, s ? &s->in : nullptr);
   heads = heads_in(y, a.attention);
+  heads.q = QKNorm::forward(heads.q, norm.q, a.attention.qk_norm, s ? &s->q_norm : nullptr);
+  heads.k = QKNorm::forward(heads.k, norm.k, a.attention.qk_norm, s ? &s->k_norm : nullptr);
   if (table.defined()) {
     ops::Rope::turn(heads.q, table, {}, a.attention.rope, heads.q);
     ops::Rope::turn(heads.k, table, {}, a.attention.rope, heads.k);
@@ -62,17 +64,20 @@ Tensor ParallelLayer::finish(const Tensor& projected, const Tensor& o, const Ten
 Tensor ParallelLayer::forward(const Tensor& x, const Tensor& w_in, const Tensor& b_in,
                               const Tensor& w_out, const Tensor& b_out, const Tensor& w_down,
                               const Tensor& b_down, const Tensor& table, const Tensor& bias,
-                              const Attrs& a, Saved* s) {
+                              const Tensor& q_gain, const Tensor& q_shift, const Tensor& k_gain,
+                              const Tensor& k_shift, const Tensor& documents, const Attrs& a,
+                              Saved* s) {
   AttentionLayer::Heads heads;
-  const Tensor projected = project(x, w_in, b_in, table, a, heads, s);
-  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, {}, {},
+  const Tensor projected =
+      project(x, w_in, b_in, table, {{q_gain, q_shift}, {k_gain, k_shift}}, a, heads, s);
+  const Tensor o = ops::Attention::forward(heads.q, heads.k, heads.v, {}, bias, documents, {},
                                            a.attention.attention, s ? &s->attention : nullptr);
   heads = {};
   if (s) s->table = table, s->attrs = a;
   return finish(projected, o, w_out, b_out, w_down, b_down, a, s);
 }
 
-std::array<Tensor, 9> ParallelLayer::backward(const Tensor& dy, Saved&& s, const Into<9>& into) {
+std::array<Tensor, 14> ParallelLayer::backward(const Tensor& dy, Saved&& s, const Into<14>& into) {
   const Attrs a = s.attrs;
   check_defined(name, "the gradient of the output", dy);
   check(dy.ndim() == 3, "parallel_layer: the gradient of the output must be (B, T, D); got ",
@@ -97,17 +102,27 @@ std::array<Tensor, 9> ParallelLayer::backward(const Tensor& dy, Saved&& s, const
   auto [d_o, dw_out, db_out] = ops::Linear::backward(dy, std::move(s.out), into.pick(-1, 3, 4));
   s.out = {};
   const AttentionLayer::Heads d = heads_in(all, a.attention);
+  // Behind a norm stand tensors of their own: the norm's backward fills those in front of it.
+  Tensor dq = d.q, dk = d.k;
+  if (a.attention.qk_norm.width != QKNorm::Width::none)
+    dq = empty(d.q.shape(), dy.dtype(), dy.device()),
+    dk = empty(d.k.shape(), dy.dtype(), dy.device());
   const GradTensor dbias = into.at(8, s.attention.bias);
   ops::Attention::backward_to(d_o.reshape({b, t, a.attention.heads, a.attention.head_dim}),
-                              std::move(s.attention), {d.q, false}, {d.k, false}, {d.v, false},
+                              std::move(s.attention), {dq, false}, {dk, false}, {d.v, false},
                               dbias);
   d_o = Tensor();
   if (s.table.defined()) {
-    ops::Rope::turn_back(d.q, s.table, {}, a.attention.rope, {d.q, false});
-    ops::Rope::turn_back(d.k, s.table, {}, a.attention.rope, {d.k, false});
+    ops::Rope::turn_back(dq, s.table, {}, a.attention.rope, {dq, false});
+    ops::Rope::turn_back(dk, s.table, {}, a.attention.rope, {dk, false});
   }
+  const auto [dq_gain, dq_shift] =
+      QKNorm::backward(dq, d.q, std::move(s.q_norm), a.attention.qk_norm, into.pick(9, 10));
+  const auto [dk_gain, dk_shift] =
+      QKNorm::backward(dk, d.k, std::move(s.k_norm), a.attention.qk_norm, into.pick(11, 12));
   auto [dx, dw_in, db_in] = ops::Linear::backward(all, std::move(s.in), into.pick(0, 1, 2));
-  return {dx, dw_in, db_in, dw_out, db_out, dw_down, db_down, Tensor(), dbias};
+  return {dx,       dw_in, db_in,   dw_out,   db_out,  dw_down,  db_down,
+          Tensor(), dbias, dq_gain, dq_shift, dk_gain, dk_shift, Tensor()};
 }
 
 }  // namespace tally::nn

@@ -70,7 +70,6 @@ PositionScheme::Pass PositionScheme::pass(int64_t first, int64_t count) const {
 }
 
 const Positions& PositionScheme::of_layer(const Pass& pass, int64_t i) const {
-  static const Positions kNone;
   switch (options_.of_layer(i)) {
     case LayerPositions::global:
       return pass.global;
@@ -79,7 +78,7 @@ const Positions& PositionScheme::of_layer(const Pass& pass, int64_t i) const {
     case LayerPositions::none:
       break;
   }
-  return kNone;
+  return pass.none;
 }
 
 bool PositionScheme::may_outdate_cache() const {

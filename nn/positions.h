@@ -57,7 +57,11 @@ class PositionScheme : public Module {
   Tensor add_to(const Tensor& x, int64_t first) const;
   /// What the layers of one pass need, `count` tokens behind `first` that are in a cache.
   struct Pass {
-    Positions global, local;
+    Positions global, local, none{};
+    /// The documents of all tokens so far (B,S), which every layer keeps apart.
+    void set_documents(const Tensor& ids) {
+      global.documents = local.documents = none.documents = ids;
+    }
   };
   Pass pass(int64_t first, int64_t count) const;
   /// The part of a pass that layer i takes.

@@ -24,6 +24,10 @@ Tensor Attention::forward_relative(const Tensor& x, const Positions& positions,
     const KVCache::Layer::Seen seen = cache->append(keys, values, true);
     keys = seen.keys, values = seen.values;
   }
+  const Tensor& documents = positions.documents;
+  const Tensor own = documents.defined()
+                         ? documents.narrow(1, documents.size(1) - keys.size(1), keys.size(1))
+                         : Tensor();
   const int64_t distances = positions.distances.size(0);
   const Tensor by_distance =
       reshape(linear(positions.distances, relative.weight), {distances, h, d});
@@ -32,10 +36,11 @@ Tensor Attention::forward_relative(const Tensor& x, const Positions& positions,
   const double factor = options.scale.value_or(1 / std::sqrt(static_cast<double>(d)));
   const Tensor bias = scale(relative_shift(scores, keys.size(1)), factor);
   Tensor o = reshape(
-      attention(split(add(queries, content_bias)), keys, values, options, {}, bias, {}, sink),
+      attention(split(add(queries, content_bias)), keys, values, options, {}, bias, own, sink),
       {x.size(0), x.size(1), h * d});
   if (gate.weight.defined())
     o = tally::gate(linear(x, gate.weight), o, ops::ActivationKind::sigmoid);
+  if (shift.defined()) o = add(o, shift);
   return linear(o, out.weight, out.bias);
 }
 

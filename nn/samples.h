@@ -9,5 +9,9 @@ std::vector<Sample> layer_samples();
 
 // Those of one layer, each in a file of its own.
 void add_cross_attention(std::vector<Sample>& all);
+void add_feed_forward(std::vector<Sample>& all);
+
+/// x + shift where there is one: what compositions share.
+Tensor shifted(const Tensor& x, const Tensor& shift);
 
 }  // namespace tally::nn

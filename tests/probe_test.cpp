@@ -159,6 +159,45 @@ TEST_CASE("probes: the entropy of a sample is near that of all rows", "[probes]"
   CHECK(entropy == Approx(uniform).epsilon(0.05));
 }
 
+TEST_CASE("probes: router_load is the busiest expert's share, counted by hand", "[probes]") {
+  const int64_t accumulation = GENERATE(1, 2);
+  RunConfig c = small(accumulation);
+  c.model.layers = 3, c.model.experts = 5, c.model.experts_per_token = 2;
+  c.model.first_expert_layer = 1;
+  c.resolve_and_check("routed");
+  struct Chosen : Watcher {
+    void after(const WatchedCall& call, const Entry& entry) override {
+      const auto* g = call.as<ops::ExpertGather::Forward>();  // behind the router: what it is told
+      if (!g || entry.phase != Phase::forward) return;
+      std::vector<int64_t> counts(5, 0);
+      for (int64_t i = 0; i < g->experts.numel(); ++i)
+        ++counts[static_cast<size_t>(g->experts.pointer<int64_t>()[i])];
+      int64_t all = 0, most = 0;
+      for (const int64_t n : counts) all += n, most = std::max(most, n);
+      CHECK(all == 4 * 32 * 2);
+      // An even load is a fifth of all choices: this is how many of those the busiest one got.
+      sums[std::string(entry.module)] += static_cast<double>(most) / (static_cast<double>(all) / 5);
+    }
+    std::map<std::string, double> sums;
+  };
+  Made by_hand(c), probed(c);
+  std::map<std::string, double> sums;
+  {
+    Chosen chosen;
+    by_hand.trainer->step();
+    sums = chosen.sums;
+  }
+  REQUIRE(sums.size() == 2);
+  const Probed p = probed_step(*probed.trainer, {"router_load"});
+  REQUIRE(p.values.at("router_load").size() == 2);
+  for (const auto& [module, sum] : sums) {
+    const std::string block = module.substr(0, module.find(".mlp"));
+    CHECK(value(p.values, "router_load", block) ==
+          Approx(sum / static_cast<double>(accumulation)).epsilon(1e-12));
+    CHECK(sum >= static_cast<double>(accumulation));  // 1 where all are equally busy
+  }
+}
+
 TEST_CASE("probes: names are checked, and a configuration keeps them", "[probes][error]") {
   RunConfig c = small();
   c.train.probes = {"residual_rms", "grad_norms"};

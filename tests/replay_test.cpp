@@ -102,10 +102,14 @@ TEST_CASE("training step: the peak predicted on meta is the measured one, to the
 
 TEST_CASE("training step: planned and replayed steps have the bits of eager ones",
           "[memory][training][program]") {
-  for (const char* preset : {"gpt-smoke", "llama-smoke"}) {
+  ModelConfig packed = small("llama-smoke", 0.1);  // its documents end elsewhere in each batch
+  packed.vocab = 11, packed.document_end = 5, packed.attention_prefix = 4;
+  const std::pair<const char*, ModelConfig> models[] = {{"gpt-smoke", small("gpt-smoke", 0.1)},
+                                                        {"llama-smoke", small("llama-smoke", 0.1)},
+                                                        {"documents and a prefix", packed}};
+  for (const auto& [preset, c] : models) {
     for (const int64_t accumulation : {1, 3}) {
       for (const char* recompute : {"none", "0,2"}) {
-        const ModelConfig c = small(preset, 0.1);
         StepOptions shape = kShape;
         shape.accumulation = accumulation;
         Training eager(c, shape, StepMode::eager, kCPU, recompute),
@@ -206,7 +210,7 @@ TEST_CASE("training step: a replayed step with a NaN ends with the gradients the
     std::fill(ids.begin(), ids.end(), 1);
     std::fill(targets.begin(), targets.end(), 2);
   };
-  Tensor weight = t.model->blocks[1]->mlp.down.weight;
+  Tensor weight = t.model->blocks[1]->mlp->down.weight;
   const float before = weight.host<float>()[3];
   weight.host<float>()[3] = INFINITY;
   const auto bad = t.step->gradients(batch);

@@ -8,6 +8,7 @@
 #include "autograd/samples/clip.h"
 #include "autograd/samples/concat.h"
 #include "autograd/samples/cross_entropy.h"
+#include "autograd/samples/document_ids.h"
 #include "autograd/samples/dropout.h"
 #include "autograd/samples/elementwise.h"
 #include "autograd/samples/embedding.h"
@@ -28,6 +29,7 @@
 #include "autograd/samples/residual_add.h"
 #include "autograd/samples/rms_norm.h"
 #include "autograd/samples/rope.h"
+#include "autograd/samples/selection_bias.h"
 #include "autograd/samples/soft_cap.h"
 #include "autograd/samples/softmax.h"
 #include "autograd/samples/top_k.h"
@@ -47,6 +49,7 @@ inline std::vector<std::vector<Sample>> all() {
       concat(),
       cross_entropy(),
       cumsum(),
+      document_ids(),
       dropout(),
       elementwise(),
       embedding(),
@@ -73,6 +76,7 @@ inline std::vector<std::vector<Sample>> all() {
       residual_add(),
       rms_norm(),
       rope(),
+      selection_bias(),
       selective_scan(),
       sink_softmax(),
       soft_cap(),

@@ -6,7 +6,7 @@ namespace tally::samples {
 
 inline std::vector<Sample> cross_entropy() {
   using O = ops::CrossEntropy;
-  O::Attrs mean, sum, none, all, shared;
+  O::Attrs mean, sum, none, all, shared, largest, every;
   sum.reduction = ops::Reduction::sum;
   none.reduction = ops::Reduction::none;
   none.label_smoothing = 0.1;
@@ -14,6 +14,9 @@ inline std::vector<Sample> cross_entropy() {
   all.z_loss = 0.01;
   all.soft_cap = 2;
   all.ignore_index = 2;
+  largest.max_z_loss = 0.05;
+  every = all;
+  every.max_z_loss = 0.02, every.ignore_index = -100, every.reduction = ops::Reduction::none;
   shared.normalizer = 11;
   shared.z_loss = 1e-4;
   return {
@@ -26,6 +29,12 @@ inline std::vector<Sample> cross_entropy() {
           .bounded(),
       sample<O>("smoothing, z-loss and soft cap", all,
                 {normal({3, 5}, 8, 2), indices({3}, {0, 4, 1})}),
+      sample<O>("max-z loss", largest, {normal({3, 5}, 15, 2), indices({3}, {0, 4, 1})}),
+      sample<O>("max-z loss, the first of equal logits", largest,
+                {values({2, 3}, {1, 2, 2, -3, -3, -3}), indices({2}, {0, 1})})
+          .not_smooth(),
+      sample<O>("max-z loss beside all others, a loss a row", every,
+                {normal({2, 2, 6}, 16, 2), indices({2, 2}, {0, 4, 1, 5})}),
       sample<O>("a share of a larger mean", shared, {normal({3, 6}, 9), indices({3}, {0, 5, 2})}),
       sample<O>("nothing counts", mean, {normal({2, 3}, 10), indices({2}, {-100, -100})}).bounded(),
       sample<O>("no rows", mean, {normal({0, 5}, 11), indices({0}, std::vector<double>{})}),

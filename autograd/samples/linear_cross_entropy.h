@@ -8,11 +8,12 @@ namespace tally::samples {
 
 inline std::vector<Sample> linear_cross_entropy() {
   using O = ops::LinearCrossEntropy;
-  O::Attrs mean, sum, all, shared;
+  O::Attrs mean, sum, all, shared, largest;
   sum.reduction = ops::Reduction::sum;
   all.label_smoothing = 0.2;
   all.z_loss = 0.01;
   all.soft_cap = 3;
+  largest.max_z_loss = 0.05;
   shared.normalizer = 9;
   shared.z_loss = 1e-3;
   const auto fused = [](const char* name, const O::Attrs& a, const SampleInput(&in)[3]) {
@@ -30,6 +31,8 @@ inline std::vector<Sample> linear_cross_entropy() {
       fused("ignored targets", all,
             {normal({4, 3}, 10), normal({5, 3}, 11), indices({4}, {-100, 3, 0, -100})})
           .bounded(),
+      fused("max-z loss", largest,
+            {normal({4, 3}, 26), normal({5, 3}, 27), indices({4}, {4, 0, 2, 2})}),
       fused("a share of a larger mean", shared,
             {normal({3, 2}, 12), normal({4, 2}, 13), indices({3}, {0, 3, 2})}),
       fused("nothing counts", mean,

@@ -68,9 +68,12 @@ struct GeluTanhUnit {
     constexpr auto kThree = static_cast<float>(kSlope);
     constexpr auto kThreeLow = static_cast<float>(kSlope - double{kThree});
     const F32 low = fma(s_low, broadcast(kThree), fma(s, broadcast(kThreeLow), broadcast(kTwoLow)));
-    const F32 t = near * (fma(s, broadcast(kThree), broadcast(kTwo)) + low);
+    const F32 f = fma(s, broadcast(kThree), broadcast(kTwo)), cubed = f - kTwo;
+    const F32 f_low = fma(s, broadcast(kThree), -cubed) + (kTwo - (f - cubed)) + low;
+    const F32 t = near * f, t_low = fma(near, f_low, fma(near, f, -t));
+    const F32 big_t = fma(t, of.big, t_low * of.big);
     const auto left = x < 0.0f;
-    return {select(left, near * of.small * kDown, x * of.big), slope_of(of, t * of.big, left)};
+    return {select(left, near * of.small * kDown, x * of.big), slope_of(of, big_t, left)};
   }
 };
 struct SiluUnit {

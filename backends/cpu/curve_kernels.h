@@ -66,9 +66,10 @@ struct TanhUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return tanh(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
     // 4 e, e = exp(-2 |x|), which is still a normal number where e is none.
-    const F32 e = exp_parts(-2.0f * abs(x), F32{}, broadcast(2.0f)),
-              d = fma(e, broadcast(0.25f), broadcast(1.0f));
-    return {tanh(x), e / (d * d)};
+    const F32 e = exp_parts(-2.0f * abs(x), F32{}, broadcast(2.0f));
+    const Reciprocal t = reciprocal_of_one_more(0.25f * e, F32{});
+    const F32 big = t.value + t.low;
+    return {tanh(x), e * big * big};
   }
 };
 

@@ -90,6 +90,7 @@ struct IsaTable {
   /// Rows of logits (loss_kernels.h).
   LossSums (*loss_sums)(int64_t n, const float* x, float cap);
   void (*loss_gradient)(const LossGradient& a);
+  int64_t (*loss_largest)(int64_t n, const float* x);
 
   /// One group of a reduction, some groups side by side, and the way back (reduce_kernels.h).
   float (*fold_row)(Fold fold, int64_t n, const float* x, float shift);

@@ -53,6 +53,7 @@ constexpr IsaTable make_table(Isa which) {
       .square_sum_f64 = square_sum_f64,
       .loss_sums = loss_sums,
       .loss_gradient = loss_gradient,
+      .loss_largest = loss_largest,
       .fold_row = fold_row,
       .fold_rows = fold_rows,
       .spread_row = spread_row,

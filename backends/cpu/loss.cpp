@@ -32,7 +32,21 @@ Value row_value(const ops::LossRow& rule, const float* x, int64_t n, int64_t tar
   v.loss = v.nll;
   if (e > 0) v.loss = (1 - e) * v.nll + e * (v.log_z - sums.all / static_cast<float>(n));
   if (z > 0) v.loss += z * (v.log_z * v.log_z);
+  if (rule.max_z_loss > 0) v.loss += static_cast<float>(rule.max_z_loss) * (sums.top * sums.top);
   return v;
+}
+
+/// What the max-z loss adds to the gradient, and where.
+struct Pull {
+  int64_t at = 0;
+  float value = 0;
+};
+Pull pull_of(const ops::LossRow& rule, const float* x, int64_t n, float g) {
+  if (rule.max_z_loss <= 0) return {};
+  const int64_t top = isa().loss_largest(n, x);
+  const float cap = static_cast<float>(rule.cap);
+  const float bend = cap > 0 ? std::tanh(x[top] / cap) : 0, u = cap > 0 ? cap * bend : x[top];
+  return {top, g * static_cast<float>(2 * rule.max_z_loss) * u * (1 - bend * bend)};
 }
 
 /// dx = or += g d loss / d x; dx may be x.
@@ -42,8 +56,10 @@ void row_gradient(const ops::LossRow& rule, const float* x, int64_t n, int64_t t
   const float bend = cap > 0 ? std::tanh(x[target] / cap) : 0;
   const float all = rule.z_loss > 0 ? g * (1 + static_cast<float>(2 * rule.z_loss) * log_z) : g;
   const float rest = e > 0 ? g * e / static_cast<float>(n) : 0;  // not inf * 0
+  const Pull pull = pull_of(rule, x, n, g);
   isa().loss_gradient({n, x, dx, log_z, all, rest, cap, add});
   dx[target] -= g * (1 - e) * (1 - bend * bend);
+  if (rule.max_z_loss > 0) dx[pull.at] += pull.value;
 }
 
 /// Calls row(i, totals) for each i < rows, shared out in at most 64 pieces whose totals are added

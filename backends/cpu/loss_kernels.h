@@ -34,6 +34,20 @@ inline LossSums loss_sums(int64_t n, const float* x, float cap) {
   return cap > 0 ? row_sums<true>(n, x, cap) : row_sums<false>(n, x, cap);
 }
 
+/// The first of the largest logits; 0 where all are NaN.
+inline int64_t loss_largest(int64_t n, const float* x) {
+  const F32 nothing = broadcast(-__builtin_inff());
+  F32 tops = nothing;
+  each_vector(n, [&](int64_t i, auto lanes) {
+    tops = max(only(load_some(x + i, lanes), nothing, lanes), tops);  // a NaN is lost
+  });
+  const float top = max_lane(tops);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] == top) return i;
+  }
+  return 0;
+}
+
 /// dx = or += (factor exp(u - log_z) - rest) slope, u being the capped logit; dx may be x.
 template <bool Capped>
 inline void row_gradient(const LossGradient& a) {

@@ -10,6 +10,7 @@
 #include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
+#include "core/ops/document_ids.h"
 #include "core/ops/dropout.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
@@ -34,6 +35,7 @@
 #include "core/ops/residual_add.h"
 #include "core/ops/rms_norm.h"
 #include "core/ops/rope.h"
+#include "core/ops/selection_bias.h"
 #include "core/ops/selective_scan.h"
 #include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
@@ -65,6 +67,7 @@ using AllCalls = TypeList<
     ops::CrossEntropy::Forward, ops::CrossEntropy::Backward,
     ops::CumSum::Call,
     ops::Div::Forward, ops::Div::Backward,
+    ops::DocumentIds::Call,
     ops::Dropout::Call,
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
@@ -101,6 +104,7 @@ using AllCalls = TypeList<
     ops::Rope::Forward, ops::Rope::Backward,
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,
     ops::Scale::Forward, ops::Scale::Backward,
+    ops::SelectionBias::Count, ops::SelectionBias::Update,
     ops::SelectiveScan::Forward, ops::SelectiveScan::Backward,
     ops::Sin::Forward, ops::Sin::Backward,
     ops::SinkSoftmax::Forward, ops::SinkSoftmax::Backward,

@@ -3,9 +3,9 @@
 
 namespace tally::ops {
 
-// Cross entropy of logits, with label smoothing, z-loss and soft cap. Lecture claims L70, L71, L74.
+// Cross entropy of logits, with label smoothing, z-loss, max-z loss and soft cap. Lecture claims L70, L71, L74.
 // Smoothing: Szegedy et al. 2015, arXiv:1512.00567, sec. 7; z-loss: Chowdhery et al. 2022 (PaLM),
-// arXiv:2204.02311, sec. 5; cap: Gemma 2, arXiv:2408.00118. The row's formulas: loss_row.h.
+// arXiv:2204.02311, sec. 5; max-z: Baichuan 2, arXiv:2309.10305; cap: Gemma 2, arXiv:2408.00118. The row's formulas: loss_row.h.
 //
 //   forward    loss = sum over rows that count of loss_n, divided for the mean by their number
 //              or by `normalizer`; with `none` the rows' own losses, 0 for ignored ones
@@ -44,7 +44,8 @@ struct CrossEntropy {
     static constexpr const char* name = "cross_entropy.forward";
     static constexpr Kind kind = Kind::normalization;
     Out loss, l, stats;
-    static constexpr const char* formula = "loss = mean(l - x[target] + z l^2), l = log sum exp(x)";
+    static constexpr const char* formula =
+        "loss = mean(l - x[target] + z l^2 + b max(x)^2), l = log sum exp(x)";
     static constexpr const char* operands = "x, targets, loss, l, stats";
     auto views() const { return std::tie(x, targets, loss, l, stats); }
     Cost cost() const {
@@ -79,7 +80,8 @@ struct CrossEntropy {
     static constexpr Kind kind = Kind::normalization;
     In dy, l, stats;
     Out dx;
-    static constexpr const char* formula = "dx = dy (softmax(x) (1 + 2 z l) - onehot(target)) / n";
+    static constexpr const char* formula =
+        "dx = dy (softmax(x) (1 + 2 z l) - onehot(target) + 2 b max(x) onehot(arg max)) / n";
     static constexpr const char* operands = "x, targets, dy, l, stats, dx";
     auto views() const { return std::tie(x, targets, dy, l, stats, dx); }
     bool reads_count() const { return divides() && normalizer == 0; }

@@ -47,7 +47,8 @@ struct LinearCrossEntropy {
     double normalizer;  // 0: the number of targets that count
     std::byte* scratch = nullptr;
     static constexpr const char* formula =
-        "x = h w^T, loss = mean(log Z - x[target] + z log^2 Z), e = dloss/dx, gh = e w, gw = e^T h";
+        "x = h w^T, loss = mean(log Z - x[target] + z log^2 Z + b max(x)^2), e = dloss/dx, gh = e "
+        "w, gw = e^T h";
     static constexpr const char* operands = "h, w, targets, loss, stats, gh, gw";
     auto views() const { return std::tie(h, w, targets, loss, stats, gh, gw); }
     DType dtype() const { return h.dtype; }
