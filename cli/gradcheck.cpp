@@ -23,6 +23,7 @@ struct Row {
   std::string name;
   int64_t samples = 0, by_differences = 0;
   double error = 0, adjoint = 0, cost = 0;  // worst over the samples
+  double cpu = 0, cpu_ulp = 0;  // f32 on cpu against the reference: part of the bound, units
   std::string where, mistake;
   int input = -1;
   int64_t element = -1;
@@ -51,6 +52,10 @@ void add_sample(Row& row, const Sample& s) {
   row.ok = row.ok && adjoint.ok() && cost.ok();
   if (!adjoint.ok()) row.where = s.name, row.mistake = adjoint.mistake;
   if (!cost.ok()) row.where = s.name, row.mistake = cost.note;
+  const ProofResult cpu = prove_backend(s, kCPU, DType::f32);
+  row.cpu = std::max(row.cpu, cpu.error), row.cpu_ulp = std::max(row.cpu_ulp, cpu.ulp);
+  row.ok = row.ok && cpu.ok();
+  if (!cpu.ok()) row.where = s.name, row.mistake = "cpu: " + cpu.note;
   add_gradient(row, prove_by_differences(s));
 }
 
@@ -135,6 +140,12 @@ std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
   return rows;
 }
 
+std::string verdict(const Row& r) {
+  if (!r.ok) return "WRONG";
+  if (!r.has_backward) return "no backward: refuses";
+  return r.by_differences ? "ok" : "ok (adjoint)";
+}
+
 Json row_json(const Row& r) {
   Json j = {{"name", r.name},
             {"samples", r.samples},
@@ -142,7 +153,10 @@ Json row_json(const Row& r) {
             {"error", r.error},
             {"adjoint_error", r.adjoint},
             {"cost_error", r.cost},
+            {"cpu_error_of_bound", r.cpu},
+            {"cpu_error_ulp", r.cpu_ulp},
             {"has_backward", r.has_backward},
+            {"verdict", verdict(r)},
             {"ok", r.ok}};
   if (r.element >= 0)
     j["worst"] = {{"sample", r.where},
@@ -154,28 +168,26 @@ Json row_json(const Row& r) {
   return j;
 }
 
-std::string verdict(const Row& r) {
-  if (!r.ok) return "WRONG";
-  if (!r.has_backward) return "no backward: refuses";
-  return r.by_differences ? "ok" : "ok (adjoint)";
-}
-
 int print(const GradcheckOptions& o, const std::vector<Row>& rows) {
   bool ok = true;
   double worst = 0;
+  int64_t samples = 0;
   Json list = Json::array();
   std::vector<std::vector<std::string>> table = {
-      {"name", "samples", "worst error", "adjoint", "analytic", "numeric", "verdict"}};
+      {"name", "samples", "worst error", "adjoint", "cpu/bound", "analytic", "numeric", "verdict"}};
   for (const Row& r : rows) {
     ok = ok && r.ok;
     worst = std::max(worst, r.error);
+    samples += r.samples;
     list.push_back(row_json(r));
     table.push_back({r.name, to_text(r.samples), fmt::format("{:.1e}", r.error),
-                     fmt::format("{:.1e}", r.adjoint), fmt::format("{:.6g}", r.analytic),
-                     fmt::format("{:.6g}", r.numeric), verdict(r)});
+                     fmt::format("{:.1e}", r.adjoint), fmt::format("{:.2g}", r.cpu),
+                     fmt::format("{:.6g}", r.analytic), fmt::format("{:.6g}", r.numeric),
+                     verdict(r)});
   }
   if (o.json) {
-    print_json({{"checks", list}, {"worst", worst}, {"bound", 1e-7}, {"ok", ok}});
+    print_json(
+        {{"checks", list}, {"samples", samples}, {"worst", worst}, {"bound", 1e-7}, {"ok", ok}});
     return ok ? 0 : 1;
   }
   std::fputs(table_text(table).c_str(), stdout);
@@ -183,8 +195,8 @@ int print(const GradcheckOptions& o, const std::vector<Row>& rows) {
     if (!r.mistake.empty())
       std::printf("%s: %s: %s\n", r.name.c_str(), r.where.c_str(), r.mistake.c_str());
   }
-  std::printf("%zu checked, worst error %.2g (bound 1e-7): %s\n", rows.size(), worst,
-              ok ? "all right" : "WRONG");
+  std::printf("%zu checked on %lld samples, worst error %.2g (bound 1e-7): %s\n", rows.size(),
+              static_cast<long long>(samples), worst, ok ? "all right" : "WRONG");
   return ok ? 0 : 1;
 }
 

@@ -1,34 +1,7 @@
-#include "autograd/functional.h"
-#include "nn/feed_forward.h"
+#include "nn/compositions.h"
 #include "nn/samples.h"
 
 namespace tally::nn {
-namespace {
-
-using Tensors = Sample::Tensors;
-
-Sample::Function plain_composition(ops::ActivationKind kind) {
-  return [kind](const Tensors& in) -> Tensors {
-    const Tensor h = activation(shifted(linear(in[0], in[3], in[4]), in[7]), kind);
-    return {linear(shifted(h, in[8]), in[5], in[6])};
-  };
-}
-Sample::Function gated_composition(ops::ActivationKind kind) {
-  return [kind](const Tensors& in) -> Tensors {
-    const Tensor a = shifted(linear(in[0], in[1], in[2]), in[7]), b = linear(in[0], in[3], in[4]);
-    return {linear(shifted(mul(activation(a, kind), b), in[8]), in[5], in[6])};
-  };
-}
-Sample::Function fused_composition(ops::ActivationKind kind, int64_t f) {
-  return [kind, f](const Tensors& in) -> Tensors {
-    const Tensor both = linear(in[0], in[3], in[4]);
-    const Tensor a = shifted(narrow(both, -1, 0, f), in[7]), b = narrow(both, -1, f, f);
-    return {linear(shifted(mul(activation(a, kind), b), in[8]), in[5], in[6])};
-  };
-}
-
-}  // namespace
-
 void add_feed_forward(std::vector<Sample>& all) {
   using L = FeedForwardLayer;
   using K = ops::ActivationKind;

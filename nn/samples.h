@@ -10,8 +10,8 @@ std::vector<Sample> layer_samples();
 // Those of one layer, each in a file of its own.
 void add_cross_attention(std::vector<Sample>& all);
 void add_feed_forward(std::vector<Sample>& all);
-
-/// x + shift where there is one: what compositions share.
-Tensor shifted(const Tensor& x, const Tensor& shift);
+void add_layer_grid(std::vector<Sample>& all);     // every option of a layer with every other
+void add_modules(std::vector<Sample>& all);        // norms, mixtures, latent attention, blocks
+void add_stack_modules(std::vector<Sample>& all);  // encoders, decoders, both
 
 }  // namespace tally::nn

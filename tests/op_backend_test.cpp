@@ -1,4 +1,7 @@
 // Every backend against the reference and against meta, generic over the sample table.
+#include <cstdio>
+#include <map>
+
 #include "core/host_backend.h"
 #include "core/ops/all.h"
 #include "core/parallel.h"
@@ -31,9 +34,30 @@ ProofResult prove_linear_with(Sum sum) {
 }  // namespace
 
 TEST_CASE("every op: the cpu backend equals the reference within what rounding can do", "[op]") {
-  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-    prove_all([&](const Sample& s) { return prove_backend(s, kCPU, dtype); });
+  constexpr std::array types{DType::f32, DType::f64, DType::bf16};
+  struct Largest {
+    double ulp = 0, of_bound = 0;
+  };
+  std::map<std::string, std::array<Largest, types.size()>> table;
+  for (size_t t = 0; t < types.size(); ++t) {
+    prove_all([&](const Sample& s) {
+      const ProofResult r = prove_backend(s, kCPU, types[t]);
+      Largest& row = table[s.op][t];
+      row.ulp = std::max(row.ulp, r.ulp);
+      row.of_bound = std::max(row.of_bound, r.error);
+      return r;
+    });
   }
+  std::printf(
+      "largest difference of cpu and reference, in units in the last place of the "
+      "largest number of a tensor, and as a part of the bound\n%-24s",
+      "op");
+  for (const DType dtype : types) std::printf("%12s%10s", to_text(dtype).c_str(), "of bound");
+  for (const auto& [op, row] : table) {
+    std::printf("\n%-24s", op.c_str());
+    for (const Largest& l : row) std::printf("%12.3g%10.2g", l.ulp, l.of_bound);
+  }
+  std::printf("\n");
 }
 
 TEST_CASE("large shapes: the cpu backend equals the reference within what rounding can do",

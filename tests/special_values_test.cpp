@@ -181,8 +181,11 @@ class Trial {
   std::vector<Numbers> upstream_;
 };
 
-// Samples of many numbers show nothing here that small ones do not.
+// Samples of many numbers show nothing here that small ones do not; nor do other shapes, layouts and
+// ordinary numbers (autograd/samples/grid.h) of an op whose own samples are all here. A
+// module is made of such ops.
 bool is_small(const Sample& s) {
+  if (s.derived || s.module) return false;
   int64_t n = 0;
   for (const SampleInput& in : s.inputs) n += in.shape.numel();
   return n > 0 && n <= 100;

@@ -61,6 +61,14 @@ std::vector<Element> elements(const Tensor& fast, const Tensor& reference, const
   return out;
 }
 
+// Distance of `x` from the next number of its type: one unit in the last place.
+double unit_in_the_last_place(double x, DType dtype) {
+  const int digits = dtype == DType::f64 ? 53 : dtype == DType::bf16 ? 8 : 24;
+  const int least = dtype == DType::f64 ? -1022 : -126;  // exponent of the smallest normal number
+  const int exponent = x == 0 ? least : std::max(std::ilogb(x), least);
+  return std::ldexp(1, exponent - digits + 1);
+}
+
 void compare(ProofResult& r, const std::string& what, const Tensor& fast, const Tensor& reference,
              const Tensor& rounded, DType dtype) {
   if (fast.defined() != reference.defined() ||
@@ -73,8 +81,16 @@ void compare(ProofResult& r, const std::string& what, const Tensor& fast, const 
   const double largest =
       dtype == DType::f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
   const auto list = elements(fast, reference, rounded);
+  // Of the largest number: beside it, what is left of terms that cancel has no digits of its own.
+  double scale = 0;
+  for (const Element& e : list) {
+    if (std::isfinite(e.reference)) scale = std::max(scale, std::fabs(e.reference));
+  }
+  const double unit = unit_in_the_last_place(scale, fast.dtype());
   for (size_t i = 0; i < list.size(); ++i) {
     const double quotient = judge(list[i], largest, rounding().tiny);
+    const double apart = std::fabs(list[i].fast - list[i].reference);
+    if (std::isfinite(apart)) r.ulp = std::max(r.ulp, apart / unit);
     if (!(quotient > r.error)) continue;
     r.error = quotient;
     r.note = what + ", element " + to_text(i) + ": " + to_text(list[i].fast) + ", reference " +

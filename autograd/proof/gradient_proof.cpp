@@ -1,5 +1,6 @@
 // The gradient proofs: the adjoint identity by dual numbers, and central differences.
 #include <algorithm>
+#include <map>
 
 #include "autograd/proof/likely_mistake.h"
 #include "autograd/proof/proof.h"
@@ -85,18 +86,26 @@ double derivative(const Sample& s, const Tensors& duals, const std::vector<Numbe
   return sum;
 }
 
+// Where the elements of an input lie, in order; some at one place where memory is repeated.
+template <class T>
+std::vector<T*> places_of(const Tensor& t) {
+  std::vector<T*> list;
+  detail::each_element<T>(View(t), [&](T& x) { list.push_back(&x); });
+  return list;
+}
+
 // Every derivative by dual numbers, one direction at a time: exact, for the report of a failure.
 std::vector<Numbers> gradients_by_duals(const Sample& s, const Analytic& a) {
   Tensors duals = make_inputs(s, DType::dual, kReference);
   const auto dy = numbers_of(a.run.upstream);
   std::vector<Numbers> numeric(duals.size());
   for (size_t i = 0; i < duals.size(); ++i) {
-    Dual* x = a.gradients[i].empty() ? nullptr : static_cast<Dual*>(duals[i].data());
-    for (size_t k = 0; k < a.gradients[i].size(); ++k) {
+    if (a.gradients[i].empty()) continue;
+    for (Dual* x : places_of<Dual>(duals[i])) {
       double unused = 0;
-      x[k].d = 1;
+      x->d = 1;
       numeric[i].push_back(derivative(s, duals, dy, unused));
-      x[k].d = 0;
+      x->d = 0;
     }
   }
   return numeric;
@@ -111,15 +120,14 @@ Numbers differences(const Sample& s, Tensors& inputs, size_t i, const std::vecto
     *x = value;
     return numbers_of(s.by_hand(inputs).outputs);
   };
-  double* x = static_cast<double*>(inputs[i].data());
-  const size_t n = static_cast<size_t>(inputs[i].numel());
-  Numbers numeric(n);
-  noise.assign(n, 0);
-  for (size_t k = 0; k < n; ++k) {
-    const double at = x[k], h = 1e-4 * std::max(1.0, std::fabs(at));
-    const auto a = outputs_at(x + k, at + h), b = outputs_at(x + k, at - h);
-    const auto c = outputs_at(x + k, at + h / 2), d = outputs_at(x + k, at - h / 2);
-    x[k] = at;
+  const auto x = places_of<double>(inputs[i]);
+  Numbers numeric(x.size());
+  noise.assign(x.size(), 0);
+  for (size_t k = 0; k < x.size(); ++k) {
+    const double at = *x[k], h = 1e-4 * std::max(1.0, std::fabs(at));
+    const auto a = outputs_at(x[k], at + h), b = outputs_at(x[k], at - h);
+    const auto c = outputs_at(x[k], at + h / 2), d = outputs_at(x[k], at - h / 2);
+    *x[k] = at;
     for (size_t o = 0; o < dy.size(); ++o) {
       for (size_t e = 0; e < dy[o].size(); ++e) {
         numeric[k] += dy[o][e] * (8 * (c[o][e] - d[o][e]) - (a[o][e] - b[o][e])) / (6 * h);
@@ -128,6 +136,16 @@ Numbers differences(const Sample& s, Tensors& inputs, size_t i, const std::vecto
     }
   }
   return numeric;
+}
+
+// The gradient of memory: the sum over the elements that lie there, for each of them.
+Numbers of_memory(const Tensor& x, const Numbers& gradient) {
+  const auto places = places_of<double>(x);
+  std::map<const double*, double> sums;
+  for (size_t k = 0; k < places.size(); ++k) sums[places[k]] += gradient[k];
+  Numbers out;
+  for (const double* place : places) out.push_back(sums[place]);
+  return out;
 }
 
 // Puts the worst element of one input into the result.
@@ -184,9 +202,11 @@ void adjoint(const Sample& s, ProofResult& r) {
   double right = 0, magnitude = 0;
   for (size_t i = 0; i < duals.size(); ++i) {
     if (a.gradients[i].empty()) continue;
-    const Numbers direction = to_doubles(random_like(a.inputs[i], 200 + i));
-    Dual* d = static_cast<Dual*>(duals[i].data());
-    for (size_t k = 0; k < direction.size(); ++k) d[k].d = direction[k];
+    const Numbers random = to_doubles(random_like(a.inputs[i], 200 + i));
+    const auto places = places_of<Dual>(duals[i]);
+    for (size_t k = 0; k < places.size(); ++k) places[k]->d = random[k];
+    Numbers direction;  // read back: elements at one place have one
+    for (const Dual* x : places) direction.push_back(x->d);
     right += dot(a.gradients[i], direction, magnitude);
   }
   const double left = derivative(s, duals, numbers_of(a.run.upstream), magnitude);
@@ -196,7 +216,8 @@ void adjoint(const Sample& s, ProofResult& r) {
   const auto numeric = gradients_by_duals(s, a);
   ProofResult worst;
   for (size_t i = 0; i < numeric.size(); ++i)
-    compare(worst, i, a.gradients[i], numeric[i], {}, r.bound);
+    if (!numeric[i].empty())
+      compare(worst, i, of_memory(a.inputs[i], a.gradients[i]), numeric[i], {}, r.bound);
   r.input = worst.input;
   r.element = worst.element;
   r.analytic = worst.analytic;
@@ -214,7 +235,7 @@ void by_differences(const Sample& s, ProofResult& r) {
     Numbers noise;
     Tensors inputs = make_inputs(s, DType::f64, kReference);
     numeric[i] = differences(s, inputs, i, dy, noise);
-    compare(r, i, a.gradients[i], numeric[i], noise, r.bound);
+    compare(r, i, of_memory(inputs[i], a.gradients[i]), numeric[i], noise, r.bound);
   }
   if (!r.ok()) r.mistake = mistake_of(s, a, numeric, r.input);
   describe(r);

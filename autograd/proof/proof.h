@@ -11,6 +11,8 @@ struct ProofResult {
   double error = 0, bound = 0;
   std::string note;     // where the worst error is
   std::string mistake;  // of gradient proofs that failed: the likely mistake
+  double ulp = 0;       // of backend proofs: the largest difference, in units in the last place of
+                        // the largest number of its tensor
   // The worst element of gradient proofs.
   int input = -1;
   int64_t element = -1;
@@ -36,7 +38,7 @@ ProofResult prove_by_differences(const Sample& sample);
 
 /// Every call of forward and backward, on both counting types: declared == counted, FLOPs and bytes
 /// (counted <= declared where the work depends on values); with all gradients fresh, all added to
-/// given ones, and each one alone. `error` is the largest difference.
+/// given ones, and, on `counted` and but for modules, each one alone. `error` is the largest difference.
 ProofResult prove_cost(const Sample& sample);
 
 /// The tape's gradients and those of the calls by hand have the same bits: fresh, accumulated, and

@@ -24,13 +24,12 @@ void clear_flags(std::span<const View* const> views) {
 
 Cost collect_flags(std::span<const View* const> views) {
   Cost cost;
-  std::set<const void*> seen;  // a tensor given twice is one memory
   for (const View* v : views) {
     const double size = static_cast<double>(size_of(v->dtype));
     each_counted(*v, [&](auto& x) {
-      if (!seen.insert(&x).second) return;
       cost.bytes_read += x.read ? size : 0;
       cost.bytes_written += x.written ? size : 0;
+      x.read = x.written = false;  // a tensor given twice is one memory
     });
   }
   const Counts& c = counts();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "autograd/proof/proof.h"
+#include "autograd/proof/taped_sample.h"
 #include "core/ledger.h"
 #include "core/parallel.h"
 
@@ -40,35 +41,6 @@ Tensors copies(const Tensors& list) {
       backend(t.device()).copy(out.back().data(), t.data(), t.nbytes());
   }
   return out;
-}
-
-// Hands a given gradient to `y` when the tape is played: one seed for each of several outputs.
-// `carry` chains them, so that one backward pass starts them all.
-struct Deliver {
-  static constexpr const char* name = "deliver";
-  struct Attrs {
-    Tensor dy;
-  };
-  struct Saved {
-    Tensor dy;
-  };
-  static Tensor forward(const Tensor& y, const Tensor&, const Attrs& a, Saved* saved) {
-    if (saved) saved->dy = a.dy;
-    return zeros({}, y.dtype(), y.device());
-  }
-  static std::array<Tensor, 2> backward(const Tensor& d, Saved&& s, const Into<2>&) {
-    return {std::move(s.dy), d};
-  }
-};
-
-void backward_from(const Tensors& outputs, Tensors&& upstream) {
-  Tensor chain;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!upstream[i].defined()) continue;
-    // Moved along: a seed that nobody else holds may become a gradient.
-    chain = apply<Deliver>({std::move(upstream[i])}, outputs[i], chain);
-  }
-  backward(chain);
 }
 
 // The same pass twice, the second added to the first, must double every gradient; coarse, since the
@@ -182,7 +154,8 @@ ProofResult prove_tape(const Sample& s, Device device, DType dtype) {
   }
   if (wanted == 0) return r;
   compare_passes(s, device, dtype, skip, "", r);
-  for (size_t i = 0; wanted > 1 && i < skip.size(); ++i) {
+  // A module is made of ops, for each of which one gradient alone is asked.
+  for (size_t i = 0; !s.module && wanted > 1 && i < skip.size(); ++i) {
     if (skip[i]) continue;
     Sample::Skips others(skip.size(), true);
     others[i] = false;

@@ -1,7 +1,8 @@
 #include "autograd/proof/sample.h"
 
-#include "autograd/proof/rounded.h"
-#include "autograd/proof/scalars.h"
+#include <algorithm>
+
+#include "autograd/proof/proof_kernels.h"
 #include "autograd/samples/all.h"
 #include "core/random.h"
 
@@ -62,7 +63,68 @@ SampleInput accumulating(SampleInput input) {
   return input;
 }
 
+const char* name_of(Layout layout) {
+  static const char* const names[] = {
+      "dense",      "rows apart", "every second row", "every second column",
+      "transposed", "turned",     "repeated"};
+  return names[static_cast<int>(layout)];
+}
+
+bool can_lie(const Shape& shape, Layout layout) {
+  switch (layout) {
+    case Layout::dense:
+      return true;
+    case Layout::transposed:
+      return shape.ndim() >= 2;
+    case Layout::turned:
+      return shape.ndim() >= 3;
+    default:
+      return shape.ndim() >= 1;
+  }
+}
+
+SampleInput laid_out(SampleInput input, Layout layout) {
+  check(input.present && can_lie(input.shape, layout), "laid_out: no ", name_of(layout), " of ",
+        input.shape);
+  input.layout = layout;
+  if (layout != Layout::repeated || input.values.empty()) return input;
+  const size_t row = input.values.size() / static_cast<size_t>(input.shape[0]);
+  for (size_t i = row; i < input.values.size(); ++i) input.values[i] = input.values[i - row];
+  return input;
+}
+
 namespace {
+
+Shape resized(Shape s, int axis, int64_t size) {
+  s[axis] = size;
+  return s;
+}
+Shape swapped(Shape s, int a, int b) {
+  std::swap(s[a], s[b]);
+  return s;
+}
+
+// A tensor of `shape` that lies so; its numbers are not set.
+Tensor lying(const Shape& shape, Layout layout, DType dtype, Device device) {
+  const auto base = [&](const Shape& s) { return empty(s, dtype, device); };
+  switch (layout) {
+    case Layout::dense:
+      break;
+    case Layout::rows_apart:
+      return base(resized(shape, -1, shape[-1] + 3)).narrow(-1, 2, shape[-1]);
+    case Layout::every_second_row:
+      return base(resized(shape, 0, 2 * shape[0])).narrow(0, 0, shape[0], 2);
+    case Layout::every_second_column:
+      return base(resized(shape, -1, 2 * shape[-1])).narrow(-1, 0, shape[-1], 2);
+    case Layout::transposed:
+      return base(swapped(shape, -1, -2)).transpose(-1, -2);
+    case Layout::turned:
+      return base(swapped(shape, 0, 1)).transpose(0, 1);
+    case Layout::repeated:
+      return base(resized(shape, 0, std::min<int64_t>(shape[0], 1))).expand(shape);
+  }
+  return base(shape);
+}
 
 template <class T>
 T exactly(double v) {
@@ -83,11 +145,15 @@ Tensor make_input(const SampleInput& input, DType dtype, Device device) {
   if (input.accumulator) dtype = acc_dtype(dtype);
   if (!is_floating(input.dtype)) dtype = input.dtype;
   const auto build = [&]<class T>(std::type_identity<T>) {
-    std::vector<T> data;
-    for (double v : input.values) data.push_back(exactly<T>(v));
-    Tensor t = empty(input.shape, dtype, device);
-    if (!backend(device).is_meta())
-      backend(device).copy_from_host(t.data(), data.data(), t.nbytes());
+    Tensor t = lying(input.shape, input.layout, dtype, device);
+    if (backend(device).is_meta() || t.numel() == 0) return t;
+    // What lies around a view is no number: whoever reads it shows.
+    std::vector<T> data(t.storage().bytes() / sizeof(T), exactly<T>(is_floating(dtype) ? NAN : -1));
+    View view(t);
+    view.data = data.data() + t.offset();
+    const double* next = input.values.data();
+    detail::each_element<T>(view, [&](T& x) { x = exactly<T>(*next++); });
+    backend(device).copy_from_host(t.storage().data(), data.data(), t.storage().bytes());
     return t;
   };
   switch (dtype) {

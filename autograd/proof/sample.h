@@ -4,9 +4,22 @@
 #include <string>
 #include <vector>
 
+#include "autograd/proof/options.h"
 #include "autograd/tape.h"
 
 namespace tally {
+
+/// How an input lies in memory: dense, or a view into memory that holds more, or less, than it.
+enum class Layout : uint8_t {
+  dense,
+  rows_apart,           // columns of a wider tensor: a gap between rows, an offset
+  every_second_row,     // of the first axis
+  every_second_column,  // of the last axis
+  transposed,           // the last two axes change places
+  turned,               // the first two axes of three or more change places
+  repeated              // the first axis has stride 0: all along it is one row
+};
+const char* name_of(Layout layout);
 
 /// An input of a sample, as numbers: tests turn it into a tensor of the type they need.
 struct SampleInput {
@@ -14,6 +27,7 @@ struct SampleInput {
   bool differentiable = true;
   DType dtype = DType::f64;  // i64 or u8 stay; a floating input takes the type of the run
   bool accumulator = false;  // takes the type that the type of the run accumulates in
+  Layout layout = Layout::dense;
   Shape shape;
   std::vector<double> values;
 };
@@ -33,6 +47,11 @@ SampleInput absent();
 SampleInput constant(SampleInput input);
 /// The same input in the type that the run accumulates in: tables, row statistics.
 SampleInput accumulating(SampleInput input);
+
+/// Whether a shape has the axes that a layout changes.
+bool can_lie(const Shape& shape, Layout layout);
+/// The same input in another layout; for `repeated` with the numbers of the first of its rows.
+SampleInput laid_out(SampleInput input, Layout layout);
 
 /// The tensor of an input in type `dtype` on `device`; undefined for an absent one.
 Tensor make_input(const SampleInput& input, DType dtype, Device device);
@@ -59,6 +78,9 @@ struct Sample {
   bool smooth = true;    // false at kinks, in saturation, at extremes: proven by the adjoint alone
   bool narrow = true;    // false: the op refuses bf16 and f16
   bool bounded_cost = false;  // work depends on values: declared is a bound, counted may be less
+  bool module = false;        // made of ops on the tape: autograd/proof/taped_sample.h
+  std::vector<std::string> options;  // of the op's Attrs: autograd/proof/options.h
+  bool derived = false;  // from a product of shapes, layouts, numbers: autograd/samples/grid.h
 
   Sample&& not_smooth() && {
     smooth = false;
@@ -99,6 +121,7 @@ Sample make_sample(std::string name, const typename O::Attrs& attrs,
   s.op = O::name;
   s.name = std::move(name);
   s.inputs = std::move(inputs);
+  s.options = options_of(attrs);
   s.apply = [attrs](const Tensors& in) { return outputs<O>(tally::apply<O>(attrs, in[I]...)); };
   if constexpr (HasBackward<O, TensorFor<I>...>) {
     s.by_hand = [attrs](const Tensors& in) {

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/activation.h"
 
 namespace tally::samples {
@@ -24,6 +24,16 @@ inline std::vector<Sample> activation() {
   list.push_back(sample<O>("a scalar", {K::gelu_tanh}, {normal({}, 31)}));
   list.push_back(sample<O>("no elements", {K::silu}, {normal({2, 0, 3}, 32)}));
   list.push_back(sample<O>("wide rows", {K::silu}, {normal({3, 131}, 33)}));
+  for (int k = 0; k < ops::kActivations; ++k) {
+    const O::Attrs attrs{static_cast<K>(k), k == static_cast<int>(K::elu) ? 0.7 : 1.3};
+    const std::string name = ops::kActivationNames[k];
+    add_shapes(list, row_shapes(), [&](const std::string& of, const Shape& s, uint64_t seed) {
+      return sample<O>(name + " " + of, attrs, {normal(s, seed + static_cast<uint64_t>(k), 2)});
+    });
+    const Sample base = sample<O>(name, attrs, {normal({3, 9}, 40, 2)});
+    add_views(list, base, row_layouts());
+    add_numbers(list, base, {Numbers::tiny, Numbers::large, Numbers::steps});
+  }
   return list;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/adamw_update.h"
 
 namespace tally::samples {
@@ -36,7 +36,7 @@ inline Sample adamw_far() {
 }
 
 inline std::vector<Sample> adamw_update() {
-  return {
+  std::vector<Sample> list = {
       adamw_step("5 x 7", {}, {5, 7}, false, 10),
       adamw_step("scaled, step 1000", {1e-2, 0.9, 0.95, 1e-8, 0.1, 1000}, {33}, true, 20),
       adamw_step("no decay, no momentum", {1e-2, 0, 0.9, 1e-8, 0, 3}, {2, 3, 4}, true, 30),
@@ -44,6 +44,13 @@ inline std::vector<Sample> adamw_update() {
       adamw_step("no elements", {}, {0, 3}, true, 50),
       adamw_far(),
   };
+  uint64_t seed = 100;
+  for (const Shape& shape : element_shapes()) {
+    list.push_back(adamw_step("of " + to_text(shape), {1e-2, 0.9, 0.95, 1e-8, 0.1, 7}, shape,
+                              shape.ndim() % 2 == 0, seed += 10));
+    list.back().derived = true;
+  }
+  return list;
 }
 
 }  // namespace tally::samples

@@ -3,6 +3,7 @@
 #include "autograd/samples/activation.h"
 #include "autograd/samples/adamw_update.h"
 #include "autograd/samples/attention.h"
+#include "autograd/samples/attention_grid.h"
 #include "autograd/samples/attention_keys.h"
 #include "autograd/samples/cast.h"
 #include "autograd/samples/clip.h"
@@ -42,6 +43,7 @@ inline std::vector<std::vector<Sample>> all() {
       activation(),
       adamw_update(),
       attention(),
+      attention_grid(),
       attention_keys(),
       cast(),
       causal_conv1d(),

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/concat.h"
 
 namespace tally::samples {
@@ -7,7 +7,7 @@ namespace tally::samples {
 inline std::vector<Sample> concat() {
   using O = ops::Concat;
   const auto none = absent();
-  return {
+  std::vector<Sample> list = {
       sample<O>("three along the middle axis", {1},
                 {normal({2, 3, 4}, 1), normal({2, 1, 4}, 2), normal({2, 2, 4}, 3), none, none, none,
                  none, none}),
@@ -25,11 +25,24 @@ inline std::vector<Sample> concat() {
                 {values({3}, {0, 1e30, -1e30}), values({2}, {1e-30, -20}), none, none, none, none,
                  none, none}),
   };
+  for (const int axis : {0, 1, 2}) {
+    for (const int64_t n : {0, 1, 9}) {
+      Shape a{2, 3, 5}, b = a;
+      a[axis] = n, b[axis] = 17;
+      const std::string name = to_text(n) + " and 17 along axis " + to_text(axis);
+      const uint64_t seed = 20 + static_cast<uint64_t>(10 * axis + n);
+      list.push_back(
+          sample<O>(name, {axis},
+                    {normal(a, seed), normal(b, seed + 100), none, none, none, none, none, none}));
+      if (n == 9) add_views(list, list.back(), all_layouts());
+    }
+  }
+  return list;
 }
 
 inline std::vector<Sample> split() {
   using O = ops::Split;
-  return {
+  std::vector<Sample> list = {
       sample<O>("2, 1 and 3 of the last axis", {-1, 3, {2, 1, 3}}, {normal({2, 3, 6}, 1)}),
       sample<O>("rows", {0, 2, {1, 4}}, {normal({5, 3}, 2)}),
       sample<O>("an empty part", {0, 2, {0, 2}}, {normal({2, 2}, 3)}),
@@ -38,6 +51,17 @@ inline std::vector<Sample> split() {
       sample<O>("one row in wide parts", {-1, 2, {19, 20}}, {normal({1, 39}, 6)}),
       sample<O>("extreme values", {0, 2, {2, 3}}, {values({5}, {0, 1e30, -1e30, 1e-30, -20})}),
   };
+  for (const int axis : {0, 1, 2}) {
+    for (const int64_t n : {0, 1, 9}) {
+      Shape s{2, 3, 5};
+      s[axis] = n + 17;
+      const std::string name = to_text(n) + " and 17 along axis " + to_text(axis);
+      list.push_back(sample<O>(name, {axis, 2, {n, 17}},
+                               {normal(s, 20 + static_cast<uint64_t>(10 * axis + n))}));
+      if (n == 9) add_views(list, list.back(), all_layouts());
+    }
+  }
+  return list;
 }
 
 }  // namespace tally::samples

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/cross_entropy.h"
 
 namespace tally::samples {
@@ -19,7 +19,7 @@ inline std::vector<Sample> cross_entropy() {
   every.max_z_loss = 0.02, every.ignore_index = -100, every.reduction = ops::Reduction::none;
   shared.normalizer = 11;
   shared.z_loss = 1e-4;
-  return {
+  std::vector<Sample> list = {
       sample<O>("mean of 4 rows of 5", mean, {normal({4, 5}, 1), indices({4}, 2, 5)}),
       sample<O>("sum over a batch of 2 x 3 rows", sum,
                 {normal({2, 3, 4}, 3), indices({2, 3}, 4, 4)}),
@@ -45,6 +45,33 @@ inline std::vector<Sample> cross_entropy() {
           .not_smooth(),
       sample<O>("wide rows", mean, {normal({3, 131}, 13), indices({3}, 14, 131)}),
   };
+  // Every option with every other.
+  uint64_t seed = 100;
+  for (const auto reduction : {ops::Reduction::mean, ops::Reduction::sum, ops::Reduction::none}) {
+    for (int options = 0; options < 16; ++options) {
+      O::Attrs a;
+      a.reduction = reduction;
+      a.label_smoothing = options & 1 ? 0.2 : 0;
+      a.z_loss = options & 2 ? 0.1 : 0;
+      if (options & 4) a.soft_cap = 1.5;
+      if (options & 8) a.ignore_index = 3;
+      list.push_back(sample<O>(
+          "options " + to_text(options) + " of reduction " + to_text(static_cast<int>(reduction)),
+          a, {normal({4, 9}, ++seed), indices({4}, {0, 3, 8, 3})}));
+      list.back().bounded_cost = (options & 8) != 0;
+      list.back().derived = true;
+    }
+  }
+  for (const auto& a : {mean, none}) {
+    const std::string what = a.reduction == ops::Reduction::mean ? "mean " : "each ";
+    add_shapes(list, row_shapes(), [&](const std::string& of, const Shape& s, uint64_t from) {
+      return sample<O>(what + of, a, {normal(s, from), indices(s.drop_last(), from + 1, s[-1])});
+    });
+  }
+  const Sample base = sample<O>("3 x 9", {}, {normal({3, 9}, 15), indices({3}, {8, 0, 4})});
+  add_views(list, base, row_layouts(), {0});
+  add_numbers(list, base, all_numbers());
+  return list;
 }
 
 }  // namespace tally::samples

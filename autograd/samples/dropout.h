@@ -1,12 +1,12 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/dropout.h"
 
 namespace tally::samples {
 
 inline std::vector<Sample> dropout() {
   using O = ops::Dropout;
-  return {
+  std::vector<Sample> list = {
       sample<O>("5 x 7, p 0.5", {0.5, 1, 0}, {normal({5, 7}, 1), absent()}),
       sample<O>("added to a residual, p 0.1", {0.1, 1, 3},
                 {normal({2, 3, 4}, 2), normal({2, 3, 4}, 3)}),
@@ -19,6 +19,16 @@ inline std::vector<Sample> dropout() {
                 {values({2, 3}, {0, 1e30, -1e30, 1e-30, -20, 30}), normal({2, 3}, 12)})
           .not_smooth(),
   };
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>(of, {0.3, seed, 1}, {normal(s, seed), absent()});
+  });
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>("added " + of, {0.4, seed, 2}, {normal(s, seed), normal(s, seed + 1)});
+  });
+  const Sample base = sample<O>("3 x 9", {0.5, 3, 1}, {normal({3, 9}, 13), normal({3, 9}, 14)});
+  add_views(list, base, row_layouts());
+  add_numbers(list, base, {Numbers::zeros, Numbers::tiny, Numbers::large});
+  return list;
 }
 
 }  // namespace tally::samples

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/elementwise.h"
 
 namespace tally::samples {
@@ -21,6 +21,20 @@ void add_binary(std::vector<Sample>& list, double shift) {
                            {values({6}, {0, 1e18, -1e18, 1e-18, 30, -1}),
                             values({6}, {1e-9, 1e9, -3, 1e-9, 40, 1e-3})})
                      .not_smooth());
+  add_shapes(list, element_shapes(), [&](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>(of, {}, {normal(s, seed), b(s, seed + 1)});
+  });
+  // One side repeats: a number, a row, a column; around a vector.
+  for (const Shape& s : {Shape{1, 2}, {3, 8}, {2, 17}, {17, 3}, {2, 3, 9}}) {
+    const std::string of = " of " + to_text(s);
+    list.push_back(sample<O>("a number to all" + of, {}, {normal({1}, 23), b(s, 24)}));
+    list.push_back(sample<O>("one a row" + of, {}, {normal(s, 25), b(s.with_last(1), 27)}));
+    list.push_back(sample<O>("one a column" + of, {}, {normal({s[-1]}, 29), b(s, 30)}));
+  }
+  const Sample base = sample<O>("2 x 3 x 9", {}, {normal({2, 3, 9}, 19), b({2, 3, 9}, 20)});
+  add_views(list, base, all_layouts());
+  add_views(list, sample<O>("a row", {}, {normal({3, 9}, 21), b({9}, 22)}), all_layouts());
+  add_numbers(list, base, {Numbers::zeros, Numbers::tiny, Numbers::large, Numbers::steps});
 }
 
 inline std::vector<Sample> elementwise() {

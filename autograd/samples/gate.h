@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/gate.h"
 
 namespace tally::samples {
@@ -32,6 +32,29 @@ inline std::vector<Sample> gate() {
   list.push_back(
       sample<O>("saturated", {K::silu}, {values({5}, {-100, -20, 0, 20, 100}), normal({5}, 9)})
           .not_smooth());
+  const O::Attrs limited{K::swish, 1.7, 0.8, 1}, plain{K::gelu};
+  for (const O::Attrs& a : {limited, plain}) {
+    const std::string name = a.limit > 0 ? "limits and an offset, " : "";
+    add_shapes(list, row_shapes(), [&](const std::string& of, const Shape& s, uint64_t seed) {
+      return sample<O>(name + "two tensors " + of, a, {normal(s, seed), normal(s, seed + 1)});
+    });
+    add_shapes(list, row_shapes(), [&](const std::string& of, const Shape& s, uint64_t seed) {
+      return sample<O>(name + "fused " + of, a, {normal(s.with_last(2 * s[-1]), seed), absent()});
+    });
+    const Sample base =
+        sample<O>(name + "3 x 9", a, {normal({3, 9}, 16, 2), normal({3, 9}, 17, 2)});
+    add_views(list, base, row_layouts());
+    add_numbers(list, base, all_numbers());
+    add_numbers(list, base, {Numbers::zeros, Numbers::large}, 1);
+    add_views(list, sample<O>(name + "fused 3 x 18", a, {normal({3, 18}, 18), absent()}),
+              row_layouts());
+  }
+  for (int k = 0; k < ops::kActivations; ++k) {
+    const std::string name = ops::kActivationNames[k];
+    const SampleInput x = normal({3, 17}, 50 + static_cast<uint64_t>(k));
+    list.push_back(sample<O>(name + " of 3 x 17", {static_cast<K>(k)}, {x, normal({3, 17}, 70)}));
+    list.back().derived = true;
+  }
   return list;
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/layout.h"
 #include "core/ops/view_ops.h"
 
 namespace tally::samples {
 
 inline std::vector<Sample> layout() {
-  return {
+  std::vector<Sample> list = {
       sample<ops::Copy>("2 x 3 x 5", {}, {normal({2, 3, 5}, 1)}),
       sample<ops::Copy>("a scalar", {}, {normal({}, 2)}),
       sample<ops::Copy>("no elements", {}, {normal({0, 3}, 3)}),
@@ -39,6 +39,36 @@ inline std::vector<Sample> layout() {
       sample<ops::Expand>("extreme values", {{2, 4}}, {values({4}, {0, 1e30, -1e30, -20})}),
       sample<ops::Expand>("to no elements", {{0, 3}}, {normal({1, 3}, 14)}),
   };
+  add_shapes(list, element_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<ops::Copy>(of, {}, {normal(s, seed)});
+  });
+  const SampleInput x = normal({2, 3, 9}, 30);
+  add_views(list, sample<ops::Copy>("2 x 3 x 9", {}, {x}), all_layouts());
+  add_views(list, sample<ops::Transpose>("2 x 3 x 9", {}, {x}), all_layouts());
+  add_views(list, sample<ops::Transpose>("2 x 3 x 9, the first two axes", {0, 1}, {x}),
+            all_layouts());
+  add_views(list, sample<ops::Permute>("2 x 3 x 9", {{2, 0, 1}}, {x}), all_layouts());
+  // An axis that is split is a view, however it lies.
+  add_views(list, sample<ops::Reshape>("2 x 3 x 9 to 2 x 3 x 3 x 3", {{2, 3, 3, 3}}, {x}),
+            all_layouts());
+  add_views(list, sample<ops::Expand>("4 x 2 x 3 x 9", {{4, 2, 3, 9}}, {x}), all_layouts());
+  for (const int axis : {0, 1, 2}) {
+    for (const int64_t step : {1, 2}) {
+      const int64_t count = (x.shape[axis] - 1) / step;
+      const std::string name =
+          to_text(count) + " of axis " + to_text(axis) + ", step " + to_text(step);
+      add_views(list, sample<ops::Narrow>(name, {axis, 1, count, step}, {x}), all_layouts());
+    }
+  }
+  for (const Shape& order : {Shape{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}})
+    list.push_back(
+        sample<ops::Permute>("axes " + to_text(order), {order}, {normal({2, 3, 17}, 31)}));
+  for (const Shape& s : {Shape{54}, {6, 9}, {2, 27}, {3, 2, 9}, {1, 54, 1}, {2, 3, 3, 3}})
+    list.push_back(sample<ops::Reshape>("2 x 3 x 9 to " + to_text(s), {s}, {x}));
+  for (const Shape& s : {Shape{1}, {3, 1}, {1, 17}, {2, 1, 17}, {2, 3, 17}, {0, 3, 17}})
+    list.push_back(sample<ops::Expand>("to 2 x 3 x 17 of " + to_text(s),
+                                       {{s.numel() == 0 ? 0 : 2, 3, 17}}, {normal(s, 32)}));
+  return list;
 }
 
 }  // namespace tally::samples

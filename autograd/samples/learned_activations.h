@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/learned_swish.h"
 #include "core/ops/sink_softmax.h"
 #include "core/ops/xielu.h"
@@ -8,7 +8,7 @@ namespace tally::samples {
 
 inline std::vector<Sample> learned_swish() {
   using O = ops::LearnedSwish;
-  return {
+  std::vector<Sample> list = {
       sample<O>("one beta", {}, {normal({5, 7}, 1, 2), values({}, {1.702})}),
       sample<O>("one a channel", {}, {normal({2, 3, 4}, 2, 2), normal({4}, 3)}),
       sample<O>("a negative beta", {}, {normal({3, 5}, 4), values({}, {-0.5})}),
@@ -23,12 +23,23 @@ inline std::vector<Sample> learned_swish() {
                  values({}, {1})})
           .not_smooth(),
   };
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>("one beta " + of, {}, {normal(s, seed), values({}, {0.8})});
+  });
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>("a beta a channel " + of, {}, {normal(s, seed), normal({s[-1]}, seed + 1)});
+  });
+  const Sample base = sample<O>("3 x 9", {}, {normal({3, 9}, 16), normal({9}, 17)});
+  add_views(list, base, row_layouts(), {0});
+  add_numbers(list, base, all_numbers());
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 1);
+  return list;
 }
 
 inline std::vector<Sample> xielu() {
   using O = ops::Xielu;
   const SampleInput p = values({}, {0.8}), n = values({}, {1.3});
-  return {
+  std::vector<Sample> list = {
       sample<O>("5 x 7", {}, {normal({5, 7}, 1, 2), p, n}),
       sample<O>("another slope, eps 0", {0.25, 0}, {normal({2, 3, 4}, 2, 2), p, n}),
       sample<O>("between eps and 0", {0.5, -0.5}, {normal({5, 7}, 9, 0.5), p, n}),
@@ -42,12 +53,19 @@ inline std::vector<Sample> xielu() {
            p, n})
           .not_smooth(),
   };
+  add_shapes(list, row_shapes(), [&](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>(of, {}, {normal(s, seed), p, n});
+  });
+  const Sample base = sample<O>("3 x 9", {}, {normal({3, 9}, 9), p, n});
+  add_views(list, base, row_layouts(), {0});
+  add_numbers(list, base, all_numbers());
+  return list;
 }
 
 inline std::vector<Sample> sink_softmax() {
   using O = ops::SinkSoftmax;
   const auto mask = flags({3, 4}, {1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0});
-  return {
+  std::vector<Sample> list = {
       sample<O>("off by one: no sink given", {}, {normal({5, 7}, 1), absent(), absent()}),
       sample<O>("a sink a head", {}, {normal({2, 3, 4, 5}, 2), absent(), normal({3, 1}, 3)}),
       sample<O>("a sink a row, scaled", {0.37}, {normal({3, 6}, 4), absent(), normal({3}, 5)}),
@@ -65,6 +83,17 @@ inline std::vector<Sample> sink_softmax() {
                  values({3}, {0, 0, 2e4})})
           .not_smooth(),
   };
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>("one sink " + of, {0.6}, {normal(s, seed), absent(), normal({}, seed + 1)});
+  });
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>("off by one " + of, {}, {normal(s, seed), absent(), absent()});
+  });
+  const Sample base = sample<O>("3 x 9", {}, {normal({3, 9}, 22), absent(), normal({3}, 23)});
+  add_views(list, base, row_layouts(), {0});
+  add_numbers(list, base, all_numbers());
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 2);
+  return list;
 }
 
 }  // namespace tally::samples

@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
@@ -22,7 +22,7 @@ inline std::vector<Sample> linear_cross_entropy() {
       return Sample::Tensors{apply<ops::CrossEntropy>(a, logits, t[2])[0]};
     });
   };
-  return {
+  std::vector<Sample> list = {
       fused("mean of 4 rows", mean, {normal({4, 3}, 1), normal({5, 3}, 2), indices({4}, 3, 5)}),
       fused("sum over a batch of 2 x 3 rows", sum,
             {normal({2, 3, 4}, 4), normal({6, 4}, 5), indices({2, 3}, 6, 6)}),
@@ -47,6 +47,39 @@ inline std::vector<Sample> linear_cross_entropy() {
             {normal({300, 2}, 21), normal({3, 2}, 22), indices({300}, 23, 3)})
           .not_smooth(),
   };
+  // Every option with every other.
+  uint64_t seed = 100;
+  for (const auto reduction : {ops::Reduction::mean, ops::Reduction::sum}) {
+    for (int options = 0; options < 16; ++options) {
+      O::Attrs a;
+      a.reduction = reduction;
+      a.label_smoothing = options & 1 ? 0.2 : 0;
+      a.z_loss = options & 2 ? 0.1 : 0;
+      if (options & 4) a.soft_cap = 1.5;
+      if (options & 8) a.ignore_index = 3;
+      const std::string name =
+          "options " + to_text(options) + " of reduction " + to_text(static_cast<int>(reduction));
+      list.push_back(
+          fused(name.c_str(), a,
+                {normal({4, 3}, ++seed), normal({9, 3}, ++seed), indices({4}, {0, 3, 8, 3})}));
+      list.back().bounded_cost = (options & 8) != 0;
+      list.back().derived = true;
+    }
+  }
+  for (const Shape& n :
+       {Shape{1, 1, 1}, {1, 9, 17}, {3, 8, 16}, {9, 2, 33}, {17, 33, 2}, {3, 1, 65}}) {
+    const std::string name = "(rows, width, classes) " + to_text(n);
+    list.push_back(fused(name.c_str(), mean,
+                         {normal({n[0], n[1]}, ++seed), normal({n[2], n[1]}, ++seed),
+                          indices({n[0]}, ++seed, n[2])}));
+    list.back().derived = true;
+  }
+  const Sample base = fused("3 x 5, 9 classes", mean,
+                            {normal({3, 5}, 26), normal({9, 5}, 27), indices({3}, {8, 0, 4})});
+  add_views(list, base, row_layouts(), {0});
+  add_views(list, base, {Layout::rows_apart, Layout::every_second_row}, {1});
+  add_numbers(list, base, {Numbers::zeros, Numbers::equal, Numbers::tiny, Numbers::outlier});
+  return list;
 }
 
 }  // namespace tally::samples

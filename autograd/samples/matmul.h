@@ -1,12 +1,12 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/matmul.h"
 
 namespace tally::samples {
 
 inline std::vector<Sample> matmul() {
   using O = ops::MatMul;
-  return {
+  std::vector<Sample> list = {
       sample<O>("5 x 7 by 7 x 3", {}, {normal({5, 7}, 1), normal({7, 3}, 2)}),
       sample<O>("a transposed", {true, false}, {normal({2, 7, 5}, 3), normal({2, 7, 3}, 4)}),
       sample<O>("b transposed", {false, true}, {normal({2, 5, 7}, 5), normal({2, 3, 7}, 6)}),
@@ -28,6 +28,29 @@ inline std::vector<Sample> matmul() {
                 {values({2, 3}, {0, 1e15, -1e-15, 30, -40, 1}), normal({3, 2}, 31)})
           .not_smooth(),
   };
+  // Sizes (rows, depth, columns) around the tiles of a product, each under both orders of memory.
+  uint64_t seed = 100;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const std::string how =
+          std::string(ta ? ", a" : "") + (tb ? ", b" : "") + (ta || tb ? " transposed" : "");
+      for (const Shape& n : product_sizes()) {
+        const Shape a = ta ? Shape{n[1], n[0]} : Shape{n[0], n[1]};
+        const Shape b = tb ? Shape{n[2], n[1]} : Shape{n[1], n[2]};
+        list.push_back(
+            sample<O>(to_text(n) + how, {ta, tb}, {normal(a, ++seed), normal(b, ++seed)}));
+        list.back().derived = true;
+      }
+      const Shape a = ta ? Shape{2, 5, 3} : Shape{2, 3, 5},
+                  b = tb ? Shape{2, 9, 5} : Shape{2, 5, 9};
+      add_views(list, sample<O>("2 x 3 x 5 x 9" + how, {ta, tb}, {normal(a, 40), normal(b, 41)}),
+                matrix_layouts());
+    }
+  }
+  const Sample base = sample<O>("3 x 5 x 9", {}, {normal({3, 5}, 42), normal({5, 9}, 43)});
+  add_numbers(list, base, all_numbers());
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 1);
+  return list;
 }
 
 }  // namespace tally::samples

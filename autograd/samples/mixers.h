@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/causal_conv1d.h"
 #include "core/ops/gated_delta_rule.h"
 #include "core/ops/selective_scan.h"
@@ -8,7 +8,7 @@ namespace tally::samples {
 
 inline std::vector<Sample> causal_conv1d() {
   using O = ops::CausalConv1d;
-  return {
+  std::vector<Sample> list = {
       sample<O>("width 4, a bias", {}, {normal({2, 6, 3}, 1), normal({3, 4}, 2), normal({3}, 3)}),
       sample<O>("no bias", {}, {normal({1, 7, 2}, 4), normal({2, 3}, 5), absent()}),
       sample<O>("width 1", {}, {normal({2, 3, 4}, 6), normal({4, 1}, 7), normal({4}, 8)}),
@@ -23,6 +23,23 @@ inline std::vector<Sample> causal_conv1d() {
           .not_smooth(),
       sample<O>("wide", {}, {normal({1, 5, 131}, 22), normal({131, 4}, 23), normal({131}, 24)}),
   };
+  for (const int64_t taps : {1, 2, 4}) {
+    for (const Shape& n : {Shape{1, 1}, {2, 8}, {5, 9}, {9, 17}, {3, 33}}) {
+      for (const bool bias : {false, true}) {
+        const std::string name = to_text(taps) + " taps, (tokens, channels) " + to_text(n);
+        list.push_back(sample<O>(name + (bias ? ", a bias" : ""), {},
+                                 {normal({2, n[0], n[1]}, 30), normal({n[1], taps}, 31),
+                                  bias ? normal({n[1]}, 32) : absent()}));
+        list.back().derived = true;
+      }
+    }
+  }
+  const Sample base = sample<O>("3 taps, 2 x 5 x 9", {},
+                                {normal({2, 5, 9}, 33), normal({9, 3}, 34), normal({9}, 35)});
+  add_views(list, base, {Layout::rows_apart}, {0});
+  add_numbers(list, base, {Numbers::zeros, Numbers::tiny, Numbers::large});
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 1);
+  return list;
 }
 
 /// Gates of a recurrence: log of a number in 0..1, and one in 0..1.
@@ -49,7 +66,7 @@ inline std::vector<Sample> gated_delta_rule() {
   const auto one = [&](const char* name, const O::Attrs& a, const std::vector<SampleInput>& in) {
     return sample<O>(name, a, {in[0], in[1], in[2], in[3], in[4], in[5]});
   };
-  return {
+  std::vector<Sample> list = {
       one("2 heads of 4 and 3", {}, inputs({2, 6, 2}, 4, 3, 1, false)),
       one("goes on from a state", {0.7}, inputs({1, 4, 2}, 3, 2, 11, true)),
       one("longer than a chunk", {}, inputs({1, 19, 1}, 3, 2, 21, true)),
@@ -62,6 +79,20 @@ inline std::vector<Sample> gated_delta_rule() {
            values({1, 3, 1}, {-700, 0, -30}), values({1, 3, 1}, {1, 0, 1}), absent()})
           .not_smooth(),
   };
+  uint64_t seed = 100;
+  for (const bool state : {false, true}) {
+    for (const Shape& n : {Shape{1, 1, 1}, {3, 2, 5}, {2, 9, 8}, {17, 3, 2}, {5, 17, 3}}) {
+      const std::string name = std::string(state ? "from a state " : "") + to_text(n);
+      list.push_back(one(name.c_str(), {0.5}, inputs({1, n[0], 2}, n[1], n[2], seed += 10, state)));
+      list.back().derived = true;
+    }
+  }
+  const Sample base = one("2 x 3 x 2", {0.5}, inputs({2, 3, 2}, 3, 5, 81, true));
+  add_views(list, base, all_layouts(), {0, 1, 2, 3, 4});
+  add_numbers(list, base, {Numbers::zeros, Numbers::tiny});
+  add_numbers(list, base, {Numbers::zeros}, 1);
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 2);
+  return list;
 }
 
 inline std::vector<Sample> selective_scan() {
@@ -80,7 +111,7 @@ inline std::vector<Sample> selective_scan() {
   const auto one = [&](const char* name, const std::vector<SampleInput>& in) {
     return sample<O>(name, {}, {in[0], in[1], in[2], in[3], in[4], in[5], in[6]});
   };
-  return {
+  std::vector<Sample> list = {
       one("4 channels of 3", inputs(2, 6, 4, 3, 1, true, false)),
       one("goes on from a state", inputs(1, 5, 3, 2, 11, false, true)),
       one("longer than a chunk", inputs(1, 18, 2, 2, 21, true, true)),
@@ -93,6 +124,22 @@ inline std::vector<Sample> selective_scan() {
            normal({1, 3, 2}, 72), normal({1, 3, 2}, 73), absent(), absent()})
           .not_smooth(),
   };
+  uint64_t seed = 100;
+  for (const bool state : {false, true}) {
+    for (const bool skip : {false, true}) {
+      for (const Shape& n : {Shape{1, 1, 1}, {3, 2, 5}, {2, 9, 8}, {17, 3, 2}, {5, 17, 1}}) {
+        const std::string name =
+            std::string(state ? "from a state " : "") + (skip ? "with a skip " : "") + to_text(n);
+        list.push_back(one(name.c_str(), inputs(2, n[0], n[1], n[2], seed += 10, skip, state)));
+        list.back().derived = true;
+      }
+    }
+  }
+  const Sample base = one("2 x 3, 5 channels of 3", inputs(2, 3, 5, 3, 81, true, true));
+  add_views(list, base, all_layouts(), {0, 1, 3, 4});
+  add_numbers(list, base, {Numbers::zeros, Numbers::tiny, Numbers::large});
+  add_numbers(list, base, {Numbers::zeros, Numbers::large}, 3);
+  return list;
 }
 
 }  // namespace tally::samples

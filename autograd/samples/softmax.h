@@ -1,5 +1,5 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/softmax.h"
 
 namespace tally::samples {
@@ -15,6 +15,22 @@ void add_softmax(std::vector<Sample>& list) {
   list.push_back(
       sample<O>("large numbers", {}, {values({2, 3}, {1e4, 9999, -1e4, -1e300, 0, 1e4}), absent()})
           .not_smooth());
+  add_shapes(list, row_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    return sample<O>(of, {0.6}, {normal(s, seed), absent()});
+  });
+  const Sample base = sample<O>("3 x 9", {}, {normal({3, 9}, 11), absent()});
+  add_views(list, base, row_layouts());
+  // Not large ones: a row that is one probability of 1 has slopes that rounding swallows.
+  add_numbers(list, base,
+              {Numbers::zeros, Numbers::equal, Numbers::tiny, Numbers::outlier, Numbers::steps});
+  for (const Shape& seen : {Shape{1}, {9}, {3, 1}, {2, 1, 1}, {2, 3, 9}}) {
+    SampleInput mask = indices(seen, 12, 2);
+    mask.dtype = DType::u8;
+    mask.values.back() = 1;
+    list.push_back(
+        sample<O>("2 x 3 x 9 under a mask " + to_text(seen), {0.8}, {normal({2, 3, 9}, 13), mask})
+            .not_smooth());
+  }
 }
 
 inline std::vector<Sample> softmax() {

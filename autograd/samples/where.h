@@ -1,12 +1,12 @@
 #pragma once
-#include "autograd/proof/sample.h"
+#include "autograd/samples/grid.h"
 #include "core/ops/where.h"
 
 namespace tally::samples {
 
 inline std::vector<Sample> where() {
   using O = ops::Where;
-  return {
+  std::vector<Sample> list = {
       sample<O>("equal shapes", {},
                 {flags({2, 3}, {1, 0, 0, 1, 1, 0}), normal({2, 3}, 1), normal({2, 3}, 2)}),
       sample<O>("all repeat", {},
@@ -19,6 +19,17 @@ inline std::vector<Sample> where() {
           "extreme values", {},
           {flags({3}, {1, 0, 1}), values({3}, {0, 1e30, -1e30}), values({3}, {20, -20, 1e-30})}),
   };
+  add_shapes(list, element_shapes(), [](const std::string& of, const Shape& s, uint64_t seed) {
+    SampleInput yes = indices(s, seed + 2, 2);
+    yes.dtype = DType::u8;
+    return sample<O>(of, {}, {yes, normal(s, seed), normal(s, seed + 1)});
+  });
+  SampleInput yes = indices({2, 3, 9}, 30, 2);
+  yes.dtype = DType::u8;
+  const Sample base =
+      sample<O>("2 x 3 x 9", {}, {yes, normal({2, 3, 9}, 31), normal({2, 3, 9}, 32)});
+  add_views(list, base, all_layouts());
+  return list;
 }
 
 }  // namespace tally::samples
