@@ -6,6 +6,7 @@
 #include "cli/common.h"
 #include "models/algebra.h"
 #include "models/config_json.h"
+#include "models/config_latent.h"
 #include "models/report.h"
 #include "models/suggest.h"
 
@@ -190,6 +191,11 @@ std::string algebra_text(const Report& r) {
   std::string out =
       "L layers, D d_model, H heads, G kv_heads, K head_dim, F d_ff, V vocab, B batch, T tokens a "
       "sequence\n";
+  if (is_latent(r.config))
+    out +=
+        "Q q_lora_rank, C kv_lora_rank, N qk_nope_head_dim, R qk_rope_head_dim, M v_head_dim, K = "
+        "N + "
+        "R\n";
   const auto figure = [](double v) {
     return v == std::floor(v) && std::fabs(v) < 1e13 ? fmt::format("{:.0f}", v)
                                                      : fmt::format("{:.5g}", v);

@@ -138,10 +138,17 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   w->parse_complete_callback([&o] { o.verify.verb = "ops"; });
   w->add_option("files", o.verify.files, "Files of recorded cases")->required();
   w->add_flag("--known", o.verify.known, "Pass over cases of ops that this build does not have");
+  w = add(*v, o.verify, verify, run, "tokenizer", "Ids, cuts and merges of a tokenizer",
+          "tally verify tokenizer tests/data/tokenizer/gpt2_1000.cases.json");
+  w->parse_complete_callback([&o] { o.verify.verb = "tokenizer"; });
+  w->add_option("files", o.verify.files, "Files of recorded cases")->required();
+  w->add_option("--tokenizer", o.verify.tokenizer,
+                "The vocabulary of cases that name one, or the folder that holds it");
   v = add(app, o.import, import, run, "import",
-          "Weights from a Hugging Face directory or a safetensors file",
+          "Weights from a Hugging Face directory or a GGUF file",
           "tally import model.safetensors --inspect");
-  v->add_option("path", o.import.path, "Hugging Face directory or safetensors file")->required();
+  v->add_option("path", o.import.path, "Hugging Face directory, GGUF or safetensors file")
+      ->required();
   v->add_option("--out", o.import.out, "Run directory to write");
   v->add_flag("--inspect", o.import.inspect, "Check and list the tensors, write nothing");
   v = add(app, o.export_model, export_model, run, "export",

@@ -6,6 +6,8 @@
 #include "cli/common.h"
 #include "cli/loaded_model.h"
 #include "data/file.h"
+#include "data/gguf.h"
+#include "data/tokenizer_io.h"
 #include "models/checkpoint.h"
 #include "models/config_json.h"
 #include "models/run_directory.h"
@@ -14,51 +16,94 @@
 namespace tally::cli {
 namespace {
 
-int inspect(const ImportOptions& o) {
-  const SafetensorFile file(o.path);
+namespace fs = std::filesystem;
+
+/// Metadata as texts: of a GGUF file's lists their number of elements.
+std::map<std::string, std::string> metadata_of(const Gguf& file) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : file.metadata) {
+    metadata[key] = std::visit(
+        [](const auto& v) -> std::string {
+          using T = std::remove_cvref_t<decltype(v)>;
+          if constexpr (std::is_same_v<T, std::string_view>)
+            return quoted_name(v);
+          else if constexpr (std::is_arithmetic_v<T>)
+            return to_text(v);
+          else
+            return to_text(v.size()) + " elements";
+        },
+        value);
+  }
+  return metadata;
+}
+
+int inspect(const std::string& path, const std::vector<StoredTensor>& tensors,
+            const std::map<std::string, std::string>& metadata, bool json) {
   std::vector<std::vector<std::string>> rows = {{"tensor", "type and shape", "bytes"}};
   Json list = Json::array();
-  for (const StoredTensor& t : file.tensors()) {
+  for (const StoredTensor& t : tensors) {
     rows.push_back({t.name, t.description(), to_text(t.data.size())});
     list.push_back({{"name", t.name},
                     {"dtype", std::string(name_of(t.type))},
                     {"shape", t.shape},
                     {"bytes", t.data.size()}});
   }
-  if (o.json) {
-    print_json({{"path", o.path}, {"tensors", list}, {"metadata", file.metadata()}});
+  if (json) {
+    print_json({{"path", path}, {"tensors", list}, {"metadata", metadata}});
     return 0;
   }
   std::fputs(table_text(rows).c_str(), stdout);
-  for (const auto& [key, value] : file.metadata())
+  for (const auto& [key, value] : metadata)
     std::printf("metadata %s: %s\n", key.c_str(), value.c_str());
   return 0;
+}
+
+int inspect_file(const ImportOptions& o) {
+  if (is_gguf_file(o.path)) {
+    const GgufFile file(o.path);
+    return inspect(o.path, file.tensors(), metadata_of(file.content()), o.json);
+  }
+  const SafetensorFile file(o.path);
+  return inspect(o.path, file.tensors(), file.metadata(), o.json);
+}
+
+int inspect_folder(const ImportOptions& o) {
+  const Checkpoint checkpoint = Checkpoint::hugging_face(o.path);
+  const std::string config = to_json_text({checkpoint.config(), {}});
+  if (o.json)
+    print_json({{"path", o.path}, {"config", parse_json(config, o.path)}});
+  else
+    std::printf("%s: %s\n", o.path.c_str(), config.c_str());
+  return 0;
+}
+
+/// The tokenizer of the imported model, where it has one, into the run directory.
+void bring_tokenizer(const std::string& from, const RunDirectory& run) {
+  if (is_gguf_file(from)) {
+    const GgufFile file(from);
+    if (file.content().find("tokenizer.ggml.model"))
+      save_tokenizer(parse_gguf_tokenizer(file.content(), from), run.path());
+    return;
+  }
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model"}) {
+    if (fs::is_regular_file(from + "/" + name))
+      write_file_atomic(run.file(name), read_file(from + "/" + name));
+  }
 }
 
 }  // namespace
 
 int import(const ImportOptions& o) {
-  namespace fs = std::filesystem;
-  if (o.inspect && !fs::is_directory(o.path)) return inspect(o);
-  const Checkpoint checkpoint = Checkpoint::hugging_face(o.path);
-  if (o.inspect) {
-    const std::string config = to_json_text({checkpoint.config(), {}});
-    if (o.json)
-      print_json({{"path", o.path}, {"config", parse_json(config, o.path)}});
-    else
-      std::printf("%s: %s\n", o.path.c_str(), config.c_str());
-    return 0;
-  }
+  if (o.inspect) return fs::is_directory(o.path) ? inspect_folder(o) : inspect_file(o);
+  check(fs::is_directory(o.path) || is_gguf_file(o.path), o.path,
+        ": is neither a Hugging Face directory nor a GGUF file");
   check(!o.out.empty(),
         "import: name the run directory to write with --out, or look only with --inspect");
-  const DType dtype = dtype_of_options(o);
-  LoadedModel loaded = load_model(o.path, dtype, kCPU);
+  LoadedModel loaded = load_model(o.path, dtype_of_options(o), kCPU);
   RunDirectory run = RunDirectory::create(o.out);
   write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
-    if (fs::is_regular_file(o.path + "/" + name))
-      write_file_atomic(run.file(name), read_file(o.path + "/" + name));
-  }
+  bring_tokenizer(o.path, run);
   run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
            loaded.model->named_state(), {});
   const int64_t parameters = loaded.model->parameter_count();

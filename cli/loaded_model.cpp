@@ -7,9 +7,8 @@
 #include "models/run_directory.h"
 
 namespace tally::cli {
-namespace {
 
-void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
+void read_weights(nn::Module& model, const Checkpoint& checkpoint) {
   for (auto& [name, t] : model.named_state()) {
     const auto fill = [&, &n = name, &p = t]<class Stored, class T>(Stored, T) {
       std::vector<Stored> values(static_cast<size_t>(p.numel()));
@@ -31,13 +30,12 @@ void read_weights(nn::Decoder& model, const Checkpoint& checkpoint) {
   }
 }
 
-}  // namespace
-
 LoadedModel load_model(const std::string& name, DType dtype, Device device,
                        std::span<const std::string> overrides) {
   Target target = resolve_target(name, overrides);
-  check(target.kind == TargetKind::run || target.kind == TargetKind::hugging_face, name,
-        ": has no weights; name a run directory (tally train) or a Hugging Face directory");
+  check(!target.folder.empty(), name,
+        ": has no weights; name a run directory (tally train), a Hugging Face directory or a GGUF "
+        "file");
   LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
   if (target.kind == TargetKind::run) {
     check(dtype == DType::f64 || read_run_inputs(target.folder).dtype != "f64", name,
@@ -46,6 +44,8 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
     check(!latest.empty(), target.folder, ": has no checkpoint yet");
     read_weights(*loaded.model,
                  Checkpoint::own(target.config.model, latest + "/model.safetensors"));
+  } else if (target.kind == TargetKind::gguf) {
+    read_weights(*loaded.model, Checkpoint::gguf(target.folder));
   } else {
     read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
   }

@@ -4,12 +4,13 @@
 #include <string>
 
 #include "data/tokenizer.h"
+#include "models/checkpoint.h"
 #include "models/target.h"
 #include "nn/decoder.h"
 
 namespace tally::cli {
 
-/// A trained model ready to use, from a run directory or a Hugging Face directory.
+/// A trained model ready to use, from a run directory, a Hugging Face directory or a GGUF file.
 struct LoadedModel {
   RunConfig config;
   std::unique_ptr<nn::Decoder> model;
@@ -19,7 +20,9 @@ struct LoadedModel {
 /// Error for a run of f64 in another type: its weights would lose digits.
 LoadedModel load_model(const std::string& name, DType dtype, Device device,
                        std::span<const std::string> overrides = {});
-/// The tokenizer that lies in the model's folder. Error when there is none.
+/// Fills the parameters of a module of any architecture.
+void read_weights(nn::Module& model, const Checkpoint& checkpoint);
+/// The tokenizer that lies in the model's folder, or in its GGUF file. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
 
 }  // namespace tally::cli

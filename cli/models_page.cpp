@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "cli/model_tables.h"
 #include "models/axes.h"
@@ -67,6 +68,10 @@ std::string words_of(const FieldDifference& d) {
   if (d.b == "true") return name;
   if (d.b == "false") return "no " + name;
   std::string value = d.b;
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (*end == '\0' && value.find_first_of(".e") != std::string::npos)
+    value = fmt::format("{:.4g}", number);
   std::erase(value, '"');
   for (size_t at = 0; (at = value.find(',', at)) != std::string::npos; at += 2)
     value.replace(at, 1, ", ");
@@ -83,7 +88,8 @@ std::string leaves_modern(const Preset& p) {
   const RunConfig modern = resolved(find_preset("modern")), own = resolved(p);
   std::vector<std::string> words;
   for (const FieldDifference& d : differences(modern, own)) {
-    const bool number = d.field == "model.norm_eps" || d.field == "model.context" ||
+    const bool number = d.field.starts_with("model.encoder_") || d.field == "model.padding_id" ||
+                        d.field == "model.norm_eps" || d.field == "model.context" ||
                         d.field == "model.kv_heads" || d.field.starts_with("train.");
     if (!is_a_matter_of_size(d.axis) && !number) words.push_back(words_of(d));
   }

@@ -109,7 +109,7 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
   s.target = resolve_target(name, set);
   const TrainConfig& t = s.target.config.train;
   const bool run = s.target.kind == TargetKind::run;
-  if (run || s.target.kind == TargetKind::hugging_face) {
+  if (!s.target.folder.empty()) {
     LoadedModel loaded = load_model(name, dtype, device);
     check(loaded.config.model == s.target.config.model, "--set: the weights of ", name,
           " fix its model; only train.* can be changed here");

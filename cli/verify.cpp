@@ -5,6 +5,7 @@
 #include "cli/common.h"
 #include "cli/verify_model.h"
 #include "cli/verify_ops.h"
+#include "cli/verify_tokenizer.h"
 
 namespace tally::cli {
 namespace {
@@ -61,11 +62,30 @@ int verify_op_files(const VerifyOptions& o) {
   return code;
 }
 
+int verify_tokenizers(const VerifyOptions& o) {
+  int code = 0;
+  Json documents = Json::array();
+  for (const std::string& file : o.files) {
+    const TokenizerReport report = verify_tokenizer(file, o.tokenizer);
+    const bool ok = report.failed.empty() && report.cases > 0;
+    if (!ok) code = 1;
+    documents.push_back(
+        {{"path", file}, {"ok", ok}, {"cases", report.cases}, {"failed", report.failed}});
+    if (o.json) continue;
+    std::printf("%s: %zu of %lld cases differ%s\n", file.c_str(), report.failed.size(),
+                static_cast<long long>(report.cases), report.failed.empty() ? "" : ":");
+    for (const std::string& name : report.failed) std::printf("  %s\n", name.c_str());
+  }
+  if (o.json) print_json(documents);
+  return code;
+}
+
 }  // namespace
 
 int verify(const VerifyOptions& o) {
   if (o.verb == "ops") return verify_op_files(o);
-  check(o.verb == "model", "verify: this build verifies models and ops; got ", o.verb);
+  if (o.verb == "tokenizer") return verify_tokenizers(o);
+  check(o.verb == "model", "verify: this build verifies models, ops and tokenizers; got ", o.verb);
   return verify_models(o);
 }
 

@@ -15,8 +15,8 @@ struct Comparison {
 };
 
 /// Replays a model folder that another framework recorded (config.json, model.safetensors,
-/// case.safetensors): logits, loss, the gradient of every parameter, greedy continuation with the
-/// KV cache. Errors are relative to the largest recorded value. In float64 the float64 record is
+/// case.safetensors) of any architecture: logits, loss, the gradient of every parameter, greedy
+/// continuation with the KV cache (none for encoders). In bf16 logits and loss alone. Errors are relative to the largest recorded value. In float64 the float64 record is
 /// used.
 std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Device device);
 

@@ -1,8 +1,10 @@
 #include "data/tokenizer.h"
 
+#include <bit>
 #include <utility>
 
 #include "core/error.h"
+#include "data/sentence_piece.h"
 #include "data/utf8.h"
 
 namespace tally {
@@ -18,6 +20,8 @@ std::vector<std::string> mergeable_tokens(const TokenizerSpec& spec) {
 void check_ids(const TokenizerSpec& spec) {
   const size_t n = spec.tokens.size();
   check(n > 0, "tokenizer: there must be at least one token; the vocabulary is empty");
+  check(!spec.pieces || spec.pieces->spec().pieces.size() == n, "tokenizer: a SentencePiece model ",
+        "must have a piece for each token; there are ", n, " tokens");
   const auto known = [&](TokenId id, const char* what) {
     check(id < n && !spec.tokens[id].empty(), "tokenizer: ", what,
           " must be in the vocabulary; id ", id, " is not among its ", n, " ids");
@@ -64,14 +68,40 @@ class Fnv {  // FNV-1a, 64 bits
   uint64_t h_ = 0xCBF29CE484222325u;
 };
 
+/// Tells which blanks of SentencePiece's pieces decoding drops: the one at the very beginning of a
+/// stretch of text, or all there where the model trims.
+class FirstBlank {
+ public:
+  explicit FirstBlank(const SentencePieces* pieces) : pieces_(pieces) {}
+
+  std::string_view without(int64_t id, std::string_view bytes) {
+    if (!at_begin_ || pieces_ == nullptr) return bytes;
+    const PieceKind kind = pieces_->kind(static_cast<TokenId>(id));
+    if (kind == PieceKind::control) return bytes;
+    const bool text = kind != PieceKind::byte && kind != PieceKind::unknown;
+    const bool drops = text && pieces_->drops_first_blank() && bytes.starts_with(' ');
+    if (drops) bytes.remove_prefix(1);
+    at_begin_ = bytes.empty() && pieces_->spec().remove_extra_whitespaces;
+    return bytes;
+  }
+  void restart() { at_begin_ = true; }
+
+ private:
+  const SentencePieces* pieces_;
+  bool at_begin_ = true;
+};
+
 template <class Id>
 std::string decode_ids(const Tokenizer& tokenizer, std::span<const Id> ids, bool skip_special) {
   std::string out;
+  FirstBlank first(tokenizer.spec().pieces.get());
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto id = static_cast<int64_t>(ids[i]);
     check(id >= 0 && id < tokenizer.vocab_size(), "tokenizer: ids must be below the vocabulary's ",
           tokenizer.vocab_size(), "; id ", id, " at place ", i, " is not");
-    if (!skip_special || !tokenizer.is_special(id)) out += tokenizer.token_bytes(id);
+    if (tokenizer.is_special(id)) first.restart();
+    if (skip_special && tokenizer.is_special(id)) continue;
+    out += first.without(id, tokenizer.token_bytes(id));
   }
   return out;
 }
@@ -172,6 +202,18 @@ std::string Tokenizer::hash() const {
     if (kind[id] != 0) h.add(id * 4 + kind[id]);
   }
   h.add(spec_.whole_pieces_first);
+  if (spec_.pieces) {
+    const SentencePieceSpec& model = spec_.pieces->spec();
+    for (const SentencePiece& p : model.pieces) {
+      h.add(p.text);
+      h.add(uint64_t{std::bit_cast<uint32_t>(p.score)} << 8 | static_cast<uint64_t>(p.kind));
+    }
+    h.add(model.characters);
+    for (const bool flag :
+         {model.unigram, model.byte_fallback, model.add_dummy_prefix,
+          model.remove_extra_whitespaces, model.escape_whitespaces, model.whitespace_as_suffix})
+      h.add(flag);
+  }
   return h.text();
 }
 

@@ -13,6 +13,8 @@
 
 namespace tally {
 
+class SentencePieces;  // data/sentence_piece.h
+
 /// What `encode` does where the text holds the text of a special token, <|endoftext|> say.
 enum class SpecialTokens : uint8_t {
   plain,    ///< nothing: it is text like any other. The default: user text cannot inject control.
@@ -30,11 +32,18 @@ struct TokenizerSpec {
   std::vector<TokenId> prefix;        ///< what `wrap` puts before (BOS)
   std::vector<TokenId> suffix;        ///< and behind
   std::optional<TokenId> eot;         ///< end of text: parts documents, ends generation
+  /// A SentencePiece model, which then makes ids of text in place of merges and patterns; `tokens`
+  /// are what its pieces decode to.
+  std::shared_ptr<const SentencePieces> pieces;
 };
 
 /// Text to token ids and back: byte-level BPE, or plain bytes when there are no merges. Any bytes
 /// can be encoded, and decoding gives exactly these bytes back. Adds nothing to the text: no
 /// blank in front, no begin or end token. Immutable; safe to use from many threads.
+///
+/// A SentencePiece tokenizer may change the text as its model says: characters are mapped, blanks
+/// trimmed, one is put before each stretch of text between special tokens and dropped again when
+/// that is decoded from its beginning.
 class Tokenizer {
  public:
   /// Throws Error if the parts do not fit together (an id out of range, a merge whose result is
@@ -81,8 +90,10 @@ class Tokenizer {
   /// else: the same whichever kind of file it was read from, on every machine.
   std::string hash() const;
 
-  /// The name of the pattern: gpt2, cl100k, ..., or "custom".
-  std::string pattern_name() const { return name_of_patterns(spec_.patterns); }
+  /// The name of the pattern: gpt2, cl100k, ..., or "custom"; "sentencepiece" for such a model.
+  std::string pattern_name() const {
+    return spec_.pieces ? "sentencepiece" : name_of_patterns(spec_.patterns);
+  }
   const TokenizerSpec& spec() const { return spec_; }
 
  private:
@@ -112,7 +123,8 @@ class Encoder {
 };
 
 /// Turns tokens into text as they come. Characters whose bytes are spread over tokens are held back
-/// until they are whole; ill-formed parts become U+FFFD. The tokenizer must outlive it.
+/// until they are whole; ill-formed parts become U+FFFD. The tokens go on from a text: the first
+/// blank of SentencePiece stays. The tokenizer must outlive it.
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true)

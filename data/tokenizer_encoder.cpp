@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/sentence_piece.h"
 #include "data/tokenizer.h"
 
 namespace tally {
@@ -79,6 +80,7 @@ void Encoder::append(std::string_view text, SpecialTokens special, std::vector<T
 }
 
 void Encoder::append_plain(std::string_view text, std::vector<TokenId>& ids) {
+  if (tokenizer_.spec_.pieces) return tokenizer_.spec_.pieces->encode(text, ids);
   const BpeModel& bpe = tokenizer_.bpe_;
   if (bpe.merges_nothing()) return bpe.encode(text, ids);
   seen_ += text.size();

@@ -1,7 +1,9 @@
 #include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "data/bpe_alphabet.h"
+#include "data/gguf.h"
 #include "data/tokenizer_io.h"
 
 namespace tally {
@@ -13,8 +15,23 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+bool is_sentence_piece_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char begin[4] = {};
+  return file.read(begin, sizeof begin) &&
+         looks_like_sentence_piece(std::string_view(begin, sizeof begin));
+}
+
 Tokenizer load_folder(const fs::path& folder, const TokenizerLoadOptions& options) {
-  if (is_there(folder / "tokenizer.json")) return load_tokenizer_json(folder / "tokenizer.json");
+  const fs::path model = folder / "tokenizer.model";
+  if (is_there(folder / "tokenizer.json")) {
+    try {
+      return load_tokenizer_json(folder / "tokenizer.json");
+    } catch (const Error&) {
+      if (!is_sentence_piece_file(model)) throw;
+    }
+  }
+  if (is_sentence_piece_file(model)) return load_sentence_piece(model);
   for (const auto& [vocab, merges] :
        {std::pair{"vocab.json", "merges.txt"}, std::pair{"encoder.json", "vocab.bpe"}}) {
     if (is_there(folder / vocab)) {
@@ -45,6 +62,8 @@ Tokenizer load_tokenizer(const std::string& name, const TokenizerLoadOptions& op
         "that holds one, vocab.json with merges.txt, a .tiktoken file, or the word bytes");
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return load_folder(path, options);
+  if (is_gguf_file(name)) return load_gguf_tokenizer(name);
+  if (is_sentence_piece_file(path)) return load_sentence_piece(name);
   const fs::path folder = path.parent_path();
   if (path.extension() == ".json") {
     const bool encoder = path.filename() == "encoder.json";

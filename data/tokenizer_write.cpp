@@ -94,6 +94,9 @@ std::string model_json(const Tokenizer& tokenizer) {
 
 void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path) {
   const TokenizerSpec& spec = tokenizer.spec();
+  check(!spec.pieces, path,
+        ": tokenizer.json is written for byte-level BPE; this is SentencePiece: ",
+        "write tokenizer.model instead");
   std::string out = "{\n  \"version\": \"1.0\", \"truncation\": null, \"padding\": null,\n";
   out += "  \"added_tokens\": [";
   for (size_t i = 0; i < spec.added.size(); ++i) {
@@ -104,6 +107,23 @@ void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path) {
   out += ",\n  \"decoder\": " + byte_level_json(true);
   out += ",\n  \"model\": " + model_json(tokenizer) + "\n}\n";
   write_file_atomic(path, out);
+}
+
+void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {
+  const TokenizerSpec& spec = tokenizer.spec();
+  const auto eot = tokenizer.eot();
+  Json config = Json::object();
+  if (eot && eot != detail::guess_eot(spec.added)) config["eos_token"] = spec.tokens[*eot];
+  if (!spec.pieces) {
+    save_tokenizer_json(tokenizer, folder + "/tokenizer.json");
+  } else {
+    save_sentence_piece(tokenizer, folder + "/tokenizer.model");
+    if (eot) config["eos_token"] = spec.tokens[*eot];
+    if (!spec.prefix.empty()) config["bos_token"] = spec.tokens[spec.prefix[0]];
+    config["add_bos_token"] = !spec.prefix.empty();
+    config["add_eos_token"] = !spec.suffix.empty();
+  }
+  if (!config.empty()) write_file_atomic(folder + "/tokenizer_config.json", config.dump(2) + "\n");
 }
 
 void save_vocab_merges(const Tokenizer& tokenizer, const std::string& folder) {

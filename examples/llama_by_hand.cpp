@@ -52,8 +52,9 @@ Tensor block_forward(const Llama& m, const nn::Block& b, const Tensor& x, SavedB
                                   {}, {}, {}, {}, {}, {}, {}, {}, m.attention, &s.attention);
   const Tensor h = ops::Add::forward(x, branch, {}, nullptr);
   const Tensor n2 = ops::RMSNorm::forward(h, b.mlp_norm.weight, {m.eps}, &s.mlp_norm);
-  const Tensor thought = nn::FeedForwardLayer::forward(
-      n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {}, {}, {ops::ActivationKind::silu, true}, &s.mlp);
+  const Tensor thought =
+      nn::FeedForwardLayer::forward(n2, {}, {}, f.up.weight, {}, f.down.weight, {}, {}, {},
+                                    {ops::ActivationKind::silu, true}, &s.mlp);
   return ops::Add::forward(h, thought, {}, nullptr);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/config_attention.h"
+#include "models/config_latent.h"
 
 namespace tally {
 namespace {
@@ -44,6 +45,26 @@ class Algebra {
     if (c_.position == Position::t5_bias)
       add("positions", "buckets H", n(c_.t5_buckets) + " x " + n(c_.heads),
           d(c_.t5_buckets) * d(c_.heads), d(p.position), "parameters");
+    if (is_latent(c_))
+      latent(p);
+    else
+      attention(p);
+    feed_forward(p);
+    norms(p);
+    if (c_.scalar_biases)
+      add("scalar biases", "5 L + 1", fmt::format("5 x {} + 1", c_.layers), 5 * d(c_.layers) + 1,
+          d(p.shifts), "parameters");
+    const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
+    add("head",
+        c_.tied_head   ? "0 (tied to the embedding)"
+        : c_.head_bias ? (e > 0 ? "V E + V" : "V D + V")
+                       : (e > 0 ? "V E" : "V D"),
+        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(rows)) + head_bias, d(p.head),
+        "parameters");
+    add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
+  }
+
+  void attention(const ParameterCount& p) {
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
     const int64_t relative = c_.position == Position::xl_relative ? q * (c_.d_model + 2) : 0;
     const int64_t attention_bias =
@@ -59,19 +80,20 @@ class Algebra {
             (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
         d(c_.layers) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
         "parameters");
-    feed_forward(p);
-    norms(p);
-    if (c_.scalar_biases)
-      add("scalar biases", "5 L + 1", fmt::format("5 x {} + 1", c_.layers), 5 * d(c_.layers) + 1,
-          d(p.shifts), "parameters");
-    const double head_bias = c_.head_bias ? d(c_.vocab) : 0;
-    add("head",
-        c_.tied_head   ? "0 (tied to the embedding)"
-        : c_.head_bias ? (e > 0 ? "V E + V" : "V D + V")
-                       : (e > 0 ? "V E" : "V D"),
-        c_.tied_head ? "0" : size, (c_.tied_head ? 0 : d(rows)) + head_bias, d(p.head),
-        "parameters");
-    add("all", "N", "sum", d(p.total()), r_.weights / element(), "parameters");
+  }
+
+  // Q and C the ranks of queries and keys, N, R and M the parts of a head: docs/config.md.
+  void latent(const ParameterCount& p) {
+    const int64_t q = c_.q_lora_rank, k = c_.head_dim, l = c_.kv_lora_rank;
+    const std::string queries = q > 0
+                                    ? fmt::format("{} x ({} + {} x {})", q, c_.d_model, c_.heads, k)
+                                    : fmt::format("{} x {} x {}", c_.heads, k, c_.d_model);
+    add("attention",
+        fmt::format("L ({} + (C + R) D + H (N + M) C + H M D)", q > 0 ? "Q (D + H K)" : "H K D"),
+        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", c_.layers,
+                    queries, l, c_.qk_rope_head_dim, c_.d_model, c_.heads, c_.qk_nope_head_dim,
+                    c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model),
+        d(c_.layers) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
   }
 
   void feed_forward(const ParameterCount& p) {
@@ -108,7 +130,10 @@ class Algebra {
         d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
         "parameters");
     if (each > 0)
-      add("norms of q and k", c_.qk_norm == QKNorm::head ? "2 L K" : "L (H + G) K",
+      add(is_latent(c_) ? "norms of the latents" : "norms of q and k",
+          is_latent(c_)                ? "L (Q + C)"
+          : c_.qk_norm == QKNorm::head ? "2 L K"
+                                       : "L (H + G) K",
           fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
@@ -121,8 +146,10 @@ class Algebra {
     const int64_t b = r_.options.batch, t = r_.options.decode ? 1 : r_.options.seq,
                   s = r_.options.decode ? r_.options.seq + 1 : r_.options.seq;
     const int64_t q = c_.heads * c_.head_dim, kv = c_.kv_heads * c_.head_dim;
-    const int64_t matrices = c_.layers * ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model +
-                             feed_forward_counts(c_).multiplied;
+    const int64_t in_attention = is_latent(c_)
+                                     ? latent_counts(c_).matrices
+                                     : ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model;
+    const int64_t matrices = c_.layers * in_attention + feed_forward_counts(c_).multiplied;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights =
         matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
@@ -139,24 +166,30 @@ class Algebra {
             (shown ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width()) : ""),
         forward, NAN, "FLOPs");
     const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
-    const double full = 4 * d(b * t) * square * d(q);
-    add("attention, full square", r_.options.decode ? "4 B S H K L" : "4 B T^2 H K L",
-        fmt::format("4 x {} x {} x {} x {} x {}", tokens, s, c_.heads, c_.head_dim, c_.layers),
+    const Pair pair = pair_of(r_.options.decode);
+    const double full = d(pair.times) * d(b * t) * square * d(c_.heads * pair.width);
+    add("attention, full square",
+        fmt::format("{} B {} H {} L", pair.times, r_.options.decode ? "S" : "T^2", pair.name),
+        fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, s, c_.heads, pair.width,
+                    c_.layers),
         full, NAN, "FLOPs");
     const bool sparse =
         c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
     const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
-    const double causal = 4 * d(b) * pairs * d(q);
+    const double causal = d(pair.times) * d(b) * pairs * d(c_.heads * pair.width);
+    const std::string leaves = fmt::format(" H {} L", pair.name);
     add("attention, what the mask leaves",
-        sparse              ? "4 B T H K L, times the keys a query sees"
-        : r_.options.decode ? "4 B S H K L"
-                            : "2 B T (T + 1) H K L",
-        fmt::format("4 x {} x {} x {} x {} x {}", tokens, seen, c_.heads, c_.head_dim, c_.layers),
+        sparse ? fmt::format("{} B T{}, times the keys a query sees", pair.times, leaves)
+        : r_.options.decode ? fmt::format("{} B S{}", pair.times, leaves)
+                            : fmt::format("{} B T (T + 1){}", pair.times / 2, leaves),
+        fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, seen, c_.heads, pair.width,
+                    c_.layers),
         causal, NAN, "FLOPs");
     const double passes = r_.options.train ? 3 : 1;
     const std::string times =
-        r_.options.train ? "3 x (2 B T M + 4 B T^2 H K L)" : "2 B T M + attention";
+        r_.options.train ? fmt::format("3 x (2 B T M + {} B T^2 H {} L)", pair.times, pair.name)
+                         : "2 B T M + attention";
     const double distances = by_distance(d(b * t), d(s), d(q));
     const std::string more = distances > 0 ? " + distances" : "";
     add("model FLOPs, full attention", times + more, "", passes * (forward + full) + distances,
@@ -166,6 +199,18 @@ class Algebra {
     if (r_.options.train)
       add("rule of thumb", "6 N B T", fmt::format("6 x {} x {}", r_.parameters.total(), tokens),
           6 * d(r_.parameters.total()) * d(b * t), r_.model.causal, "FLOPs");
+  }
+
+  // FLOPs of a query and a key that meet, in a head: times x width.
+  struct Pair {
+    int64_t times, width;
+    std::string name;
+  };
+  Pair pair_of(bool decode) const {
+    if (!is_latent(c_)) return {4, c_.head_dim, "K"};
+    // The absorbed path scores with what the cache holds, and adds up its latents.
+    if (decode) return {2, 2 * c_.kv_lora_rank + c_.qk_rope_head_dim, "(2 C + R)"};
+    return {2, c_.head_dim + c_.v_head_dim, "(K + M)"};
   }
 
   // Products of xl_relative: distances with Wr, which has a gradient and its input none, and
@@ -199,6 +244,15 @@ class Algebra {
   void decoding() {
     const int64_t kv = c_.kv_heads * c_.head_dim;
     const double per_token = 2 * d(c_.layers) * d(kv) * element();
+    if (is_latent(c_)) {
+      const int64_t numbers = c_.kv_lora_rank + c_.qk_rope_head_dim;
+      add("KV cache of a token (L96)", "L (C + R) bytes an element",
+          fmt::format("{} x ({} + {}) x {}", c_.layers, c_.kv_lora_rank, c_.qk_rope_head_dim,
+                      element()),
+          d(c_.layers * numbers) * element(), r_.kv_cache_per_token, "bytes");
+      intensity_of_pass();
+      return;
+    }
     add("KV cache of a token", "2 L G K bytes an element",
         fmt::format("2 x {} x {} x {} x {}", c_.layers, c_.kv_heads, c_.head_dim, element()),
         per_token, r_.kv_cache_per_token, "bytes");
@@ -211,6 +265,10 @@ class Algebra {
     add("attention, decoding (L92 to L95)", "1 / (T G K / D^2 + 1/B)",
         fmt::format("1 / ({} x {} / {}^2 + 1/{})", t, g, dm, b), 1 / (t * g / (dm * dm) + 1 / b),
         NAN, "FLOPs/element");
+    intensity_of_pass();
+  }
+
+  void intensity_of_pass() {
     add("intensity of this pass", "FLOPs counted / bytes counted",
         fmt::format("{:.5g} / {:.5g}", r_.cost.flops, r_.cost.bytes_read + r_.cost.bytes_written),
         r_.intensity(), NAN, "FLOPs/byte");

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "models/gguf_config.h"
 #include "models/hf_names.h"
 
 namespace tally {
@@ -30,7 +31,8 @@ std::set<std::string> check_present(const std::vector<WeightSource>& sources,
             " has shape ", shape_text(tensor->shape), "; the configuration asks for ",
             shape_text(part.stored_shape));
       const bool floats = tensor->type == StoredType::f32 || tensor->type == StoredType::f64 ||
-                          tensor->type == StoredType::f16 || tensor->type == StoredType::bf16;
+                          tensor->type == StoredType::f16 || tensor->type == StoredType::bf16 ||
+                          block_elements(tensor->type) > 1;
       check(floats, files.path(), ": the tensor ", part.stored, " holds ", name_of(tensor->type),
             "; weights are F32, F64, F16 or BF16");
       used.insert(part.stored);
@@ -63,9 +65,24 @@ StoredTensor slice_of(const StoredTensor& tensor, const WeightPart& part) {
   if (part.slice < 0) return tensor;
   StoredTensor inner = tensor;
   inner.shape.erase(inner.shape.begin());
-  const size_t bytes = size_t(inner.numel()) * bytes_of(tensor.type);
+  const size_t bytes = stored_bytes(tensor.type, inner.numel());
   inner.data = tensor.data.subspan(size_t(part.slice) * bytes, bytes);
   return inner;
+}
+
+/// Rows that lie as they are wanted: all at once where they are neighbours, else one by one.
+template <class T>
+void read_rows(const StoredTensor& tensor, const WeightPart& part, int64_t columns,
+               std::span<T> target) {
+  StoredTensor rows = tensor;
+  const int64_t at_once = part.step == 1 ? part.rows : 1;
+  rows.shape = {at_once, columns};
+  const size_t row_bytes = stored_bytes(tensor.type, columns);
+  for (int64_t r = 0; r < part.rows; r += at_once) {
+    const auto from = static_cast<size_t>(part.from + r * part.step);
+    rows.data = tensor.data.subspan(from * row_bytes, size_t(at_once) * row_bytes);
+    read_values(rows, target.subspan(size_t(r * columns), size_t(at_once * columns)));
+  }
 }
 
 /// Copies rows of one stored tensor into the parameter, `columns` values each.
@@ -74,19 +91,12 @@ void read_part(const StoredTensor& whole, const WeightPart& part, int64_t column
                std::span<T> out) {
   const StoredTensor tensor = slice_of(whole, part);
   const auto target = out.subspan(size_t(part.to * columns), size_t(part.rows * columns));
-  if (!part.transposed && part.step == 1) {
-    StoredTensor rows = tensor;
-    rows.shape = {part.rows, columns};
-    const size_t row_bytes = size_t(columns) * bytes_of(tensor.type);
-    rows.data = tensor.data.subspan(size_t(part.from) * row_bytes, size_t(part.rows) * row_bytes);
-    return read_values(rows, target);
-  }
+  if (!part.transposed) return read_rows(tensor, part, columns, target);
   std::vector<T> stored(size_t(tensor.numel()));
   read_values(tensor, std::span<T>(stored));
-  const int64_t next_row = part.transposed ? 1 : columns,
-                next_column = part.transposed ? tensor.shape.back() : 1;
+  const int64_t next_column = tensor.shape.back();
   for (int64_t r = 0; r < part.rows; ++r) {
-    const int64_t row = (part.from + r * part.step) * next_row;
+    const int64_t row = part.from + r * part.step;
     for (int64_t c = 0; c < columns; ++c)
       target[size_t(r * columns + c)] = stored[size_t(row + c * next_column)];
   }
@@ -126,6 +136,19 @@ Checkpoint Checkpoint::hugging_face(const std::string& folder) {
   if (model.config.tied_head) check_tied_head(files, head, sources[0].parts[0].stored);
   check_unused(used, files, [&](const std::string& name) {
     return is_hf_buffer(*model.family, name) || (model.config.tied_head && name == head);
+  });
+  return {std::move(model.config), std::move(sources), std::move(files)};
+}
+
+Checkpoint Checkpoint::gguf(const std::string& path) {
+  WeightFiles files(path);
+  check(files.gguf(), path, ": is not a GGUF file");
+  HfModel model = gguf_config(*files.gguf(), path);
+  auto sources = hf_weights(model.config, *model.family, "");
+  const auto used = check_present(sources, files);
+  check_unused(used, files, [&](const std::string& name) {
+    const bool repeated = model.config.tied_head && name == hf_head(*model.family);
+    return repeated || is_hf_buffer(*model.family, name);
   });
   return {std::move(model.config), std::move(sources), std::move(files)};
 }

@@ -26,6 +26,9 @@ class Checkpoint {
   /// carry lm_head.weight only if it equals the embedding. Throws Error by the tensor's name.
   static Checkpoint hugging_face(const std::string& folder);
 
+  /// A GGUF file (models/gguf_config.h), quantised weights as float32.
+  static Checkpoint gguf(const std::string& path);
+
   /// Weights under our own names, for a configuration that is known (and resolved).
   static Checkpoint own(const ModelConfig&, const std::string& path);
 

@@ -8,6 +8,7 @@
 #include "models/architecture.h"
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
+#include "models/config_latent.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
@@ -20,6 +21,7 @@ template <size_t N>
 using Names = std::string_view[N];
 
 constexpr Names<3> kArchitectures = {"decoder", "encoder", "encoder_decoder"};
+constexpr Names<2> kAttentionKinds = {"heads", "latent"};
 constexpr Names<3> kNorms = {"layer_norm", "rms_norm", "scale_norm"};
 constexpr Names<3> kNormGains = {"gamma", "one_plus_gamma", "none"};
 constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
@@ -80,6 +82,7 @@ void check_ranges(std::span<const Field<S>> fields, const S& values, const std::
 }  // namespace
 
 std::span<const std::string_view> enum_names(Architecture) { return kArchitectures; }
+std::span<const std::string_view> enum_names(AttentionKind) { return kAttentionKinds; }
 std::span<const std::string_view> enum_names(Norm) { return kNorms; }
 std::span<const std::string_view> enum_names(NormGain) { return kNormGains; }
 std::span<const std::string_view> enum_names(Placement) { return kPlacements; }
@@ -103,6 +106,7 @@ std::string own_spelling(std::string_view field) { return std::string(field); }
 
 void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   if (kv_heads == 0) kv_heads = heads;
+  if (head_dim == 0 && is_latent(*this)) head_dim = qk_nope_head_dim + qk_rope_head_dim;
   if (head_dim == 0 && heads > 0) {
     tally::check(d_model % heads == 0, where, ": ", spelling("d_model"), " = ", d_model,
                  " must be a multiple of ", spelling("heads"), " = ", heads, " unless ",
@@ -130,6 +134,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   tally::check(heads % kv_heads == 0, where, ": ", spelling("heads"), " = ", heads,
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
+  check_latent(*this, where, spelling);
   check_positions(*this, where, spelling);
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
@@ -139,7 +144,8 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   const double weights =
       double(layers) * (width * d + 3 * d * double(d_ff) +
                         3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
-      2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this);
+      2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this) +
+      double(layers) * latent_bound(*this);
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

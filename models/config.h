@@ -11,6 +11,7 @@
 namespace tally {
 
 enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
+enum class AttentionKind : uint8_t { heads, latent };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -51,6 +52,7 @@ enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup 
 enum class Schedule : uint8_t { constant, cosine };
 
 std::span<const std::string_view> enum_names(Architecture);
+std::span<const std::string_view> enum_names(AttentionKind);
 std::span<const std::string_view> enum_names(Norm);
 std::span<const std::string_view> enum_names(NormGain);
 std::span<const std::string_view> enum_names(Placement);
@@ -80,7 +82,7 @@ struct ModelConfig {
 
   int64_t layers = 0, d_model = 0, heads = 0;
   int64_t kv_heads = 0;       // 0: as many as heads
-  int64_t head_dim = 0;       // 0: d_model / heads
+  int64_t head_dim = 0;       // 0: d_model / heads, or what latent attention says
   int64_t embedding_dim = 0;  // 0: d_model
   int64_t d_ff = 0;           // 0: 4 d_model; gated: 8/3 d_model, rounded up to a multiple of 64
   int64_t vocab = 0, context = 0;
@@ -89,6 +91,12 @@ struct ModelConfig {
   Architecture architecture = Architecture::decoder;
   int64_t encoder_layers = 0, encoder_heads = 0, encoder_d_ff = 0;  // 0: as the decoder's
   int64_t segment_types = 0, padding_id = -1;
+
+  // Checked and made into options by models/config_latent.h. Sizes 0: none.
+  AttentionKind attention = AttentionKind::heads;
+  int64_t q_lora_rank = 0, kv_lora_rank = 0;
+  int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
+  double latent_norm_eps = 1e-6;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "models/config_latent.h"
 #include "models/suggest.h"
 
 namespace tally {
@@ -100,7 +101,9 @@ int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
 
 CacheSize cache_size(const ModelConfig& c, int64_t written, int64_t read) {
   if (c.architecture == Architecture::encoder) return {};
-  const double in_layer = 2.0 * static_cast<double>(c.kv_heads * c.head_dim);
+  const int64_t numbers =
+      is_latent(c) ? c.kv_lora_rank + c.qk_rope_head_dim : 2 * c.kv_heads * c.head_dim;
+  const auto in_layer = static_cast<double>(numbers);
   int64_t tokens = cached_tokens(c, written);
   if (c.architecture == Architecture::encoder_decoder) tokens += c.layers * read;
   return {in_layer * static_cast<double>(c.layers), in_layer * static_cast<double>(tokens)};

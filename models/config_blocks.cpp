@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/config_latent.h"
 
 namespace tally {
 namespace {
@@ -204,6 +205,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.residual.drop = c.stochastic_depth;
   o.experts = experts_of(c);
   o.attention = attention_of(c, o.norm);
+  o.latent = latent_options(c);
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

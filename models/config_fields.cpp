@@ -1,5 +1,5 @@
-// The two tables that say what a configuration document may contain. A row is all there is to a
-// field: parsing, printing, ranges, did-you-mean and docs/config.md read it here.
+// What a configuration document may say of a model. A row is all there is to a field: parsing,
+// printing, ranges, did-you-mean and docs/config.md read it here.
 #include <array>
 
 #include "models/config.h"
@@ -19,7 +19,6 @@ Field<S> flag(const char* name, bool S::*member, const char* doc) {
 }
 
 using M = ModelConfig;
-using T = TrainConfig;
 
 }  // namespace
 
@@ -56,6 +55,19 @@ std::span<const Field<ModelConfig>> model_fields() {
              "encoder: kinds of segments that have a row each, added to the embedding"),
       number("padding_id", &M::padding_id, -1, 1 << 24,
              "encoder, encoder_decoder: the id whose row gets no gradient; -1: none"),
+      enum_field<&M::attention>(
+          "attention",
+          "heads (keys and values of each group of heads) or latent (of all heads from one small "
+          "latent, which is all that a cache keeps; DeepSeek-AI 2024, arXiv:2405.04434)"),
+      number("q_lora_rank", &M::q_lora_rank, 0, 1 << 20,
+             "latent: rank of the queries' product; 0: queries straight from the stream"),
+      number("kv_lora_rank", &M::kv_lora_rank, 0, 1 << 20, "latent: width of the latent"),
+      number("qk_nope_head_dim", &M::qk_nope_head_dim, 0, 1 << 16,
+             "latent: part of a head that does not turn; head_dim is this and the next"),
+      number("qk_rope_head_dim", &M::qk_rope_head_dim, 0, 1 << 16,
+             "latent: part of a head that turns, whose one key serves all heads"),
+      number("v_head_dim", &M::v_head_dim, 0, 1 << 16, "latent: width of a head's values"),
+      number("latent_norm_eps", &M::latent_norm_eps, 0, 1, "latent: norm_eps of its two norms"),
       enum_field<&M::norm>(
           "norm",
           "layer_norm (Ba et al. 2016, arXiv:1607.06450), rms_norm (Zhang and "
@@ -291,51 +303,6 @@ std::span<const Field<ModelConfig>> model_fields() {
           "below)"),
       number("init_std", &M::init_std, 0, 10,
              "standard deviation of normal, gpt2 and trunc_normal"),
-  };
-  return fields;
-}
-
-std::span<const Field<TrainConfig>> train_fields() {
-  static const std::array fields = {
-      number("batch", &T::batch, 1, 1 << 20, "sequences in one forward pass"),
-      number("seq", &T::seq, 0, 1 << 30, "tokens in a sequence; 0: the model's context"),
-      number("accumulation", &T::accumulation, 1, 1 << 20, "forward passes in one step"),
-      number("steps", &T::steps, 1, kAny, "optimizer steps"),
-      number("lr", &T::lr, 0, 1e3, "peak learning rate"),
-      number("final_lr_fraction", &T::final_lr_fraction, 0, 1,
-             "where cosine ends, as a fraction of lr (Chinchilla 2022, arXiv:2203.15556: 0.1)"),
-      number("warmup", &T::warmup, 0, kAny, "steps of linear rise to lr"),
-      enum_field<&T::schedule>("schedule", "after the warm-up: constant or cosine"),
-      number("weight_decay", &T::weight_decay, 0, 1e3,
-             "decoupled, on matrices only: not on embeddings, norms and biases (Loshchilov and "
-             "Hutter 2019, arXiv:1711.05101)"),
-      number("beta1", &T::beta1, 0, 0.999999, "AdamW's average of the gradient"),
-      number("beta2", &T::beta2, 0, 0.999999999, "AdamW's average of its square"),
-      number("eps", &T::eps, 1e-30, 1,
-             "AdamW's, added to the root; above 0, or a zero gradient is 0 / 0"),
-      number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
-      Field<T>{"recompute", &T::recompute, 0, 0,
-               "layers that keep their input alone and compute the rest again in the backward "
-               "pass: none, all, or a list such as 0-5,8; same bits, less memory, one more forward "
-               "pass of these layers (Chen et al. 2016, arXiv:1604.06174)"},
-      number("seed", &T::seed, 0, kAny, "of initial weights, dropout, data order and samples"),
-      number("log_every", &T::log_every, 1, kAny, "steps between lines of metrics.jsonl"),
-      number("eval_every", &T::eval_every, 0, kAny,
-             "steps between evaluations; 0: only at the end"),
-      number("val_fraction", &T::val_fraction, 0, 0.5,
-             "share of the documents held out for validation: every round(1 / share)-th"),
-      number("eval_batches", &T::eval_batches, 1, kAny,
-             "batches in one evaluation on the way; the last one, at the end, takes all held-out "
-             "tokens"),
-      number("checkpoint_every", &T::checkpoint_every, 0, kAny,
-             "steps between checkpoints; 0: only at the end"),
-      number("sample_every", &T::sample_every, 0, kAny,
-             "steps between samples; 0: only at the end"),
-      number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
-      Field<T>{"probes", &T::probes, 0, 0,
-               "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
-               "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load "
-               "(docs/probes.md)"},
   };
   return fields;
 }

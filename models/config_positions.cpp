@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "models/config_latent.h"
 #include "models/suggest.h"
 
 namespace tally {
@@ -15,8 +16,16 @@ std::string scaling_name(const ModelConfig& c) {
   return std::string(enum_names(RopeScale{})[static_cast<size_t>(c.rope_scaling)]);
 }
 
+/// What may turn of a head, and the field that says so.
+int64_t turning_head(const ModelConfig& c) {
+  return is_latent(c) ? c.qk_rope_head_dim : c.head_dim;
+}
+const char* head_field(const ModelConfig& c) {
+  return is_latent(c) ? "qk_rope_head_dim" : "head_dim";
+}
+
 int64_t turning_part(const ModelConfig& c) {
-  return static_cast<int64_t>(static_cast<double>(c.head_dim) * c.rope_fraction);
+  return static_cast<int64_t>(static_cast<double>(turning_head(c)) * c.rope_fraction);
 }
 
 void check_pattern(const ModelConfig& c, const std::string& where, const Spelling& spelling) {
@@ -50,14 +59,15 @@ void check_unused(const ModelConfig& c, const std::string& where, const Spelling
 }
 
 void check_rotation(const ModelConfig& c, const std::string& where, const Spelling& spelling) {
-  check(c.head_dim % 2 == 0 || c.rope_fraction < 1, where, ": ", spelling("head_dim"), " = ",
-        c.head_dim, " must be even for rotary positions, which turn pairs of coordinates",
-        "; make it ", c.head_dim + 1);
+  const int64_t head = turning_head(c);
+  const std::string field = spelling(head_field(c));
+  check(head % 2 == 0 || c.rope_fraction < 1, where, ": ", field, " = ", head,
+        " must be even for rotary positions, which turn pairs of coordinates", "; make it ",
+        head + 1);
   const int64_t part = turning_part(c);
-  check(
-      c.rope_scaling == RopeScale::proportional ? c.head_dim % 2 == 0 : part >= 2 && part % 2 == 0,
-      where, ": ", spelling("rope_fraction"), " = ", c.rope_fraction, " of ", spelling("head_dim"),
-      " = ", c.head_dim, " makes ", part, " coordinates turn; that must be an even number from 2");
+  check(c.rope_scaling == RopeScale::proportional ? head % 2 == 0 : part >= 2 && part % 2 == 0,
+        where, ": ", spelling("rope_fraction"), " = ", c.rope_fraction, " of ", field, " = ", head,
+        " makes ", part, " coordinates turn; that must be an even number from 2");
 }
 
 void check_scaling(const ModelConfig& c, const std::string& where, const Spelling& spelling) {
@@ -86,7 +96,7 @@ void check_scaling(const ModelConfig& c, const std::string& where, const Spellin
 }  // namespace
 
 int64_t rotary_dim(const ModelConfig& c) {
-  return c.rope_scaling == RopeScale::proportional ? c.head_dim : turning_part(c);
+  return c.rope_scaling == RopeScale::proportional ? turning_head(c) : turning_part(c);
 }
 
 void check_positions(const ModelConfig& c, const std::string& where, const Spelling& spelling) {

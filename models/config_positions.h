@@ -12,7 +12,7 @@ void check_positions(const ModelConfig& config, const std::string& where,
 /// What these fields say, for the module. `config` is resolved and checked.
 nn::PositionOptions position_options(const ModelConfig& config);
 
-/// Elements of a head that turn in global layers: the whole head for `proportional`, whose other
+/// Elements of a head (of latent attention: of its part that turns) that turn in global layers: all for `proportional`, whose other
 /// pairs turn by nothing.
 int64_t rotary_dim(const ModelConfig& config);
 

@@ -113,6 +113,7 @@ GenerateStats generate_text(nn::Decoder& model, const Tokenizer& tokenizer,
         tokenizer.vocab_size(), " tokens, the model ", model.options().vocab,
         "; this is another model's tokenizer");
   std::vector<int64_t> ids;
+  for (auto id : tokenizer.spec().prefix) ids.push_back(static_cast<int64_t>(id));
   for (auto id : tokenizer.encode(prompt)) ids.push_back(static_cast<int64_t>(id));
   std::optional<int64_t> end;
   if (tokenizer.eot()) end = static_cast<int64_t>(*tokenizer.eot());

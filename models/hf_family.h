@@ -30,11 +30,14 @@ enum class HfOrder : uint8_t {
   pieces,  ///< one after the other, in the order of the rows: [q | k | v], [gate | up]
   groups,  ///< by group of heads with one key: [q .. q k v] [q .. q k v] ..., or per head [q k v]
   alternate,  ///< taking turns: gate, up, gate, up ... (gpt-oss)
-  turned      ///< heads with their halves exchanged, which turns a rotation round (nanochat)
+  turned,     ///< heads with their halves exchanged, which turns a rotation round (nanochat)
+  paired      ///< in each head a row of the first half, one of the second, ... (LLaMA in GGUF)
 };
 
 /// A piece of a parameter under its name within a block (or the model), and the tensor that holds
-/// it; "{}" in that is the number of an expert.
+/// it; "{}" in that is the number of an expert, and "#" that of the layer, where the name says itself
+/// where it stands: in encoders and encoder-decoders, whose pieces are "encoder.attention.q" and
+/// their like.
 struct HfRow {
   std::string_view piece, stored;
   bool transposed = false;  // matrices are stored as (in, out)
@@ -42,6 +45,8 @@ struct HfRow {
   bool by_head = false;      // vectors are stored as (heads, head_dim)
   bool all_experts = false;  // one tensor (experts, ...), whose name has no ".weight"
   bool (*when)(const ModelConfig&) = nullptr;  // holds for these models alone
+  bool underscore = false;                     // "in_proj_weight" in place of "in_proj.weight"
+  bool buffer = false;  // not trained there: stored as (1, n), under this name alone
 };
 
 /// One family of published checkpoints: what its config.json says and where its weights lie.
@@ -71,6 +76,9 @@ const HfFamily& hf_family(std::string_view model_type, const std::string& origin
 std::vector<HfFamily> llama_families();
 std::vector<HfFamily> gemma_families();
 std::vector<HfFamily> phi_families();
+std::vector<HfFamily> deepseek_families();
+std::vector<HfFamily> encoder_families();
+std::vector<HfFamily> t5_families();
 std::vector<HfFamily> gpt_families();
 std::vector<HfFamily> neox_families();
 std::vector<HfFamily> reference_families();

@@ -7,7 +7,8 @@
 namespace tally {
 namespace {
 
-/// "blocks.3.attention.qkv.weight" taken apart.
+/// "blocks.3.attention.qkv.weight" taken apart; of "encoder.layers.3.attention.q.weight" the stem is
+/// "encoder.attention.q".
 struct Name {
   std::string block, stem, leaf;  // "3", "attention.qkv", ".weight"; "attention.sink" has no leaf
 };
@@ -19,6 +20,10 @@ Name split(const std::string& full) {
     const size_t dot = rest.find('.', 7);
     name.block = rest.substr(7, dot - 7);
     rest = rest.substr(dot + 1);
+  } else if (const size_t layers = rest.find("coder.layers."); layers != std::string::npos) {
+    const size_t number = layers + 13, dot = rest.find('.', number);
+    name.block = rest.substr(number, dot - number);
+    rest = rest.substr(0, layers + 6) + rest.substr(dot + 1);
   }
   const size_t dot = rest.rfind('.');
   const std::string last = dot == std::string::npos ? "" : rest.substr(dot + 1);
@@ -85,9 +90,17 @@ class SourceBuilder {
 
   std::string stored_name(const HfRow& row, const Name& name) const {
     // The head stands beside the model, not inside it.
-    std::string stored(row.piece == "head" ? std::string_view() : prefix_);
-    if (!name.block.empty()) stored += std::string(family_.blocks) + name.block + ".";
-    stored += row.stored;
+    std::string stored(row.piece.starts_with("head") ? std::string_view() : prefix_);
+    const size_t number = row.stored.find('#');
+    if (number != std::string::npos) {
+      stored += std::string(row.stored.substr(0, number)) + name.block;
+      stored += row.stored.substr(number + 1);
+    } else {
+      if (!name.block.empty()) stored += std::string(family_.blocks) + name.block + ".";
+      stored += row.stored;
+    }
+    if (row.buffer) return stored;
+    if (row.underscore) return stored + "_" + name.leaf.substr(1);
     // "gate_up_proj" alone and "gate_up_proj_bias", where a tensor holds all experts.
     if (row.all_experts) return stored + (name.leaf == ".bias" ? "_bias" : "");
     return stored + name.leaf;
@@ -115,12 +128,14 @@ class SourceBuilder {
     if (!whole.stored_shape.empty()) whole.stored_shape[first] = total;
     if (apart) whole.stored_shape.erase(whole.stored_shape.begin());
     if (is_of_experts(row.piece) && !apart) whole.slice = expert;
+    if (row.buffer) whole.stored_shape = {1, total}, whole.trained = false;
     if (row.by_head) whole.stored_shape = {total / config_.head_dim, config_.head_dim};
     const auto n = whole.stored_shape.size();
     whole.transposed = row.transposed && name.leaf == ".weight" && n >= 2;
     if (whole.transposed) std::swap(whole.stored_shape[n - 2], whole.stored_shape[n - 1]);
     if (row.order == HfOrder::groups) return by_group(whole, row.piece);
     if (row.order == HfOrder::turned) return turned(whole);
+    if (row.order == HfOrder::paired) return paired(whole);
     if (row.order == HfOrder::alternate) {
       whole.step = total / whole.rows;
       whole.from /= whole.rows;
@@ -148,6 +163,21 @@ class SourceBuilder {
       WeightPart& part = parts.emplace_back(whole);
       part.rows = half;
       part.from = whole.from + (at / half % 2 == 0 ? at + half : at - half);
+    }
+    return parts;
+  }
+
+  /// A head's halves, whose rows take turns in the file: rotation by neighbours there, by halves
+  /// here.
+  std::vector<WeightPart> paired(const WeightPart& whole) const {
+    std::vector<WeightPart> parts;
+    for (int64_t at = 0; at < whole.rows; at += config_.head_dim) {
+      for (int64_t half = 0; half < 2; ++half) {
+        WeightPart& part = parts.emplace_back(whole);
+        part.rows = config_.head_dim / 2;
+        part.from = whole.from + at + half;
+        part.step = 2;
+      }
     }
     return parts;
   }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "models/architecture.h"
+#include "models/config_latent.h"
 
 namespace tally {
 namespace {
@@ -46,6 +47,11 @@ class SpecList {
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
     shift(at + "attention_shift");
+    if (is_latent(c)) {
+      latent(at + "attention.");
+      behind_attention(at);
+      return;
+    }
     if (c.fused_parallel) {
       linear(at + "input", q + 2 * kv + (c.gated ? 2 : 1) * c.d_ff, c.d_model, c.mlp_bias,
              Role::projection);
@@ -73,11 +79,27 @@ class SpecList {
     if (c.attention_gate) linear(at + "attention.gate", q, c.d_model, false, Role::projection);
     shift(at + "attention.shift");
     linear(at + "attention.out", c.d_model, q, c.attention_output_bias, Role::residual_projection);
-    norm(at + "attention_output_norm", norms_of(c).behind);
+    behind_attention(at);
+  }
+  void behind_attention(const std::string& at) {
+    norm(at + "attention_output_norm", norms_of(config_).behind);
     gain(at + "attention_gain");
   }
   void shift(const std::string& name) {
     if (config_.scalar_biases) add(name, {}, Role::bias);
+  }
+  void latent(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t d = c.d_model, q = c.heads * c.head_dim, rank = c.q_lora_rank;
+    const bool gains = c.norm_gain != NormGain::none;
+    if (rank > 0) linear(at + "q_down", rank, d, false, Role::projection);
+    if (rank > 0 && gains) add(at + "q_norm.weight", {rank}, Role::norm);
+    linear(at + "q", q, rank > 0 ? rank : d, false, Role::projection);
+    linear(at + "kv_down", c.kv_lora_rank + c.qk_rope_head_dim, d, false, Role::projection);
+    if (gains) add(at + "kv_norm.weight", {c.kv_lora_rank}, Role::norm);
+    linear(at + "kv_up", c.heads * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank, false,
+           Role::projection);
+    linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
@@ -216,6 +238,7 @@ int64_t norm_width(const ModelConfig& c) {
 }
 
 int64_t qk_norm_parameters(const ModelConfig& c) {
+  if (is_latent(c)) return latent_counts(c).norms;
   if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
   const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
   return heads * c.head_dim * (c.norm_bias ? 2 : 1);
@@ -229,11 +252,13 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
-  n.attention =
-      c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                  (c.attention_output_bias ? c.d_model : 0) +
-                  (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                  (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
+  n.attention = c.layers * latent_counts(c).matrices;
+  if (!is_latent(c))
+    n.attention =
+        c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                    (c.attention_output_bias ? c.d_model : 0) +
+                    (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                    (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
   n.mlp = feed_forward_counts(c).parameters;
   n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
   n.gains = c.residual_gain == ResidualGain::none

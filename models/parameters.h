@@ -48,7 +48,7 @@ FeedForwardCounts feed_forward_counts(const ModelConfig&);
 /// Norms of the model, and parameters of one.
 int64_t norm_count(const ModelConfig&);
 int64_t norm_width(const ModelConfig&);
-/// Those of the norms of queries and keys of a layer.
+/// Those of the norms of queries and keys of a layer, or of latent attention's.
 int64_t qk_norm_parameters(const ModelConfig&);
 
 /// Parameters by component, in closed form.

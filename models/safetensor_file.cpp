@@ -23,8 +23,9 @@ constexpr size_t kAlignment = 64;
 struct TypeRow {
   std::string_view name;
   size_t bytes;
+  int64_t block = 1;
 };
-constexpr std::array<TypeRow, 15> kTypes = {{{"BOOL", 1},
+constexpr std::array<TypeRow, 23> kTypes = {{{"BOOL", 1},
                                              {"U8", 1},
                                              {"I8", 1},
                                              {"F8_E4M3", 1},
@@ -38,7 +39,15 @@ constexpr std::array<TypeRow, 15> kTypes = {{{"BOOL", 1},
                                              {"F32", 4},
                                              {"I64", 8},
                                              {"U64", 8},
-                                             {"F64", 8}}};
+                                             {"F64", 8},
+                                             {"Q4_0", 18, 32},
+                                             {"Q4_1", 20, 32},
+                                             {"Q5_0", 22, 32},
+                                             {"Q5_1", 24, 32},
+                                             {"Q8_0", 34, 32},
+                                             {"Q4_K", 144, 256},
+                                             {"Q5_K", 176, 256},
+                                             {"Q6_K", 210, 256}}};
 
 /// A name as JSON writes it: control characters of a hostile file never reach the terminal.
 std::string quoted(const std::string& name) {
@@ -177,6 +186,8 @@ std::string make_header(std::span<const StoredTensor* const> tensors,
   for (const StoredTensor* tensor : tensors) {
     check(tensor->name != "__metadata__" && !header.contains(tensor->name), path,
           ": cannot write two tensors called ", quoted(tensor->name));
+    check(block_elements(tensor->type) == 1, path, ": tensor ", quoted(tensor->name), " of ",
+          tensor->description(), " is not a type of safetensors files");
     check(uint64_t(tensor->numel()) * bytes_of(tensor->type) == tensor->data.size(), path,
           ": tensor ", quoted(tensor->name), " of ", tensor->description(), " has ",
           tensor->data.size(), " bytes of data");
@@ -199,11 +210,17 @@ std::string make_header(std::span<const StoredTensor* const> tensors,
 
 size_t bytes_of(StoredType type) { return kTypes[static_cast<size_t>(type)].bytes; }
 
+int64_t block_elements(StoredType type) { return kTypes[static_cast<size_t>(type)].block; }
+
+size_t stored_bytes(StoredType type, int64_t elements) {
+  return static_cast<size_t>(elements / block_elements(type)) * bytes_of(type);
+}
+
 std::string_view name_of(StoredType type) { return kTypes[static_cast<size_t>(type)].name; }
 
 std::optional<StoredType> stored_type(std::string_view name) {
   for (size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == name) return static_cast<StoredType>(i);
+    if (kTypes[i].name == name && kTypes[i].block == 1) return static_cast<StoredType>(i);
   }
   return std::nullopt;
 }

@@ -28,11 +28,26 @@ enum class StoredType : uint8_t {
   f32,
   i64,
   u64,
-  f64
+  f64,
+  // Blocks of quantised values (models/block_types.h): in GGUF files alone.
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q4_k,
+  q5_k,
+  q6_k
 };
+/// Of one element; of one block where values are quantised by block.
 size_t bytes_of(StoredType);
+/// Elements of one block; 1 where each stands for itself.
+int64_t block_elements(StoredType);
+/// Of `elements`, which make whole blocks.
+size_t stored_bytes(StoredType, int64_t elements);
 /// As files spell it: "F32", "BF16", ...
 std::string_view name_of(StoredType);
+/// The type that a safetensors file calls so.
 std::optional<StoredType> stored_type(std::string_view name);
 
 /// A named array in a weight file. `data` is little-endian, row-major and may begin at any address.

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/file.h"
 #include "models/config_json.h"
+#include "models/gguf_config.h"
 #include "models/hf_config.h"
 #include "models/suggest.h"
 #include "models/zoo.h"
@@ -53,6 +54,11 @@ Target find(const std::string& name) {
     target.config = preset->config;
   } else if (fs::is_directory(name, error)) {
     target = from_folder(name);
+  } else if (fs::exists(name, error) && is_gguf_file(name)) {
+    target.kind = TargetKind::gguf;
+    target.folder = name;
+    target.config.model = gguf_config(GgufFile(name), name).config;
+    target.config.model.name = fs::path(name).stem().string();
   } else if (fs::exists(name, error)) {
     target.kind = TargetKind::file;
     target.config = load_run_config(name);

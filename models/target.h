@@ -6,16 +6,16 @@
 
 namespace tally {
 
-enum class TargetKind : uint8_t { preset, file, run, hugging_face };
+enum class TargetKind : uint8_t { preset, file, run, hugging_face, gguf };
 
 /// A model or run, found by what the user called it.
 struct Target {
   TargetKind kind = TargetKind::preset;
   RunConfig config;    // overridden, resolved and checked
-  std::string folder;  // of a run or a Hugging Face checkpoint, otherwise empty
+  std::string folder;  // of a run or a Hugging Face checkpoint, a GGUF file, otherwise empty
 };
 
-/// Finds `name`: a preset, a JSON file, a run directory or a Hugging Face directory, in that order;
+/// Finds `name`: a preset, a run directory, a Hugging Face directory, a GGUF file or a JSON file;
 /// then applies the overrides ("model.d_model=256"), fills in derived fields and checks. Throws
 /// Error with a did-you-mean if there is no such thing.
 Target resolve_target(const std::string& name, std::span<const std::string> overrides = {});

@@ -9,6 +9,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "data/json.h"
+#include "models/block_types.h"
 
 namespace tally {
 namespace fs = std::filesystem;
@@ -52,6 +53,15 @@ void convert_all(const StoredTensor& tensor, std::span<To> out, Convert convert)
   }
 }
 
+void read_blocks(const StoredTensor& tensor, std::span<float> out) {
+  dequantise(tensor.type, tensor.data, out);
+}
+void read_blocks(const StoredTensor& tensor, std::span<double> out) {
+  std::vector<float> values(out.size());
+  dequantise(tensor.type, tensor.data, values);
+  std::ranges::copy(values, out.begin());
+}
+
 template <class To>
 void read_floats(const StoredTensor& tensor, std::span<To> out, const char* target) {
   check(out.size() == size_t(tensor.numel()), tensor.name, ": ", out.size(),
@@ -60,6 +70,7 @@ void read_floats(const StoredTensor& tensor, std::span<To> out, const char* targ
   if (tensor.type == StoredType::f32) return convert_all<float>(tensor, out, widen);
   if (tensor.type == StoredType::bf16) return convert_all<bf16>(tensor, out, widen);
   if (tensor.type == StoredType::f16) return convert_all<f16>(tensor, out, widen);
+  if (block_elements(tensor.type) > 1) return read_blocks(tensor, out);
   if constexpr (std::is_same_v<To, double>) {
     if (tensor.type == StoredType::f64) {
       return convert_all<double>(tensor, out, [](double v) { return v; });
@@ -79,7 +90,10 @@ void read_integers(const StoredTensor& tensor, std::span<int64_t> out) {
 WeightFiles::WeightFiles(const std::string& path) : path_(path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    files_.emplace_back(path);
+    if (is_gguf_file(path))
+      ggufs_.emplace_back(path);
+    else
+      files_.emplace_back(path);
     return;
   }
   const std::string single = (fs::path(path) / "model.safetensors").string();
@@ -118,12 +132,15 @@ const StoredTensor* WeightFiles::find(std::string_view name) const {
   for (const SafetensorFile& file : files_) {
     if (const StoredTensor* tensor = file.find(name)) return tensor;
   }
-  return nullptr;
+  return gguf() ? gguf()->find(name) : nullptr;
 }
 
 std::vector<std::string> WeightFiles::names() const {
   std::vector<std::string> names;
   for (const SafetensorFile& file : files_) {
+    for (const StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
+  }
+  for (const GgufFile& file : ggufs_) {
     for (const StoredTensor& tensor : file.tensors()) names.push_back(tensor.name);
   }
   return names;

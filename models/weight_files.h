@@ -5,12 +5,13 @@
 #include <string_view>
 #include <vector>
 
+#include "models/gguf_file.h"
 #include "models/safetensor_file.h"
 
 namespace tally {
 
-/// The weights of a model, wherever they lie: one safetensors file, or a folder with
-/// model.safetensors or with model.safetensors.index.json and its shards.
+/// The weights of a model, wherever they lie: one safetensors or GGUF file, or a folder
+/// with model.safetensors or with model.safetensors.index.json and its shards.
 class WeightFiles {
  public:
   /// Opens and checks every file. The index of a sharded model may only name files inside the
@@ -23,16 +24,20 @@ class WeightFiles {
   /// nullptr if there is none of that name.
   const StoredTensor* find(std::string_view name) const;
   std::vector<std::string> names() const;
+  /// nullptr unless this is a GGUF file.
+  const GgufFile* gguf() const { return ggufs_.empty() ? nullptr : &ggufs_[0]; }
 
  private:
   void open_shards(const std::string& folder, const std::string& index);
 
   std::string path_;
   std::vector<SafetensorFile> files_;
+  std::vector<GgufFile> ggufs_;  // one or none
 };
 
-/// Copies a stored tensor into floats, row-major. F32, F16 and BF16 are read exactly; every other
-/// type is refused by name, F64 too: narrowing is never silent. `out` has numel() elements.
+/// Copies a stored tensor into floats, row-major. F32, F16 and BF16 are read exactly, quantised
+/// blocks as models/block_types.h says; every other type is refused by name, F64 too: narrowing is
+/// never silent. `out` has numel() elements.
 void read_values(const StoredTensor&, std::span<float> out);
 /// The same into doubles; reads F64 as well.
 void read_values(const StoredTensor&, std::span<double> out);

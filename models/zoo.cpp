@@ -10,15 +10,15 @@ namespace {
 std::vector<Preset> make_presets() {
   std::vector<Preset> all = zoo::own_presets();
   const std::vector<zoo::Family> lists[] = {
-      zoo::gpt_families(),  zoo::parallel_families(), zoo::llama_families(), zoo::small_families(),
-      zoo::qwen_families(), zoo::gemma_families(),    zoo::stable_families()};
+      zoo::encoder_families(), zoo::gpt_families(),    zoo::parallel_families(),
+      zoo::llama_families(),   zoo::small_families(),  zoo::qwen_families(),
+      zoo::gemma_families(),   zoo::stable_families(), zoo::latent_families()};
   for (const auto& list : lists) {
     for (const zoo::Family& family : list) zoo::add(all, family);
   }
   for (const auto& list : lists) {
     for (const zoo::Family& family : list) zoo::add_scaled_down(all, family);
   }
-  for (Preset& p : encoder_presets()) all.push_back(std::move(p));
   return all;
 }
 

@@ -22,9 +22,6 @@ struct Preset {
 /// Every preset: ours, smallest first, then published models by family, then the scaled-down ones.
 const std::vector<Preset>& presets();
 
-/// Those of them that are no decoders (models/zoo_encoders.cpp).
-std::vector<Preset> encoder_presets();
-
 /// The preset of that name. Throws Error with a did-you-mean.
 const Preset& find_preset(std::string_view name);
 /// The same, or nullptr.

@@ -69,7 +69,7 @@ void add_stories(std::vector<Preset>& zoo) {
   add(zoo, f);
 }
 
-/// The choices of 2017 and those of today, at the same sizes: what differs is what the lecture lists.
+/// The choices of 2017 and those of today at one size: they differ as the lecture says.
 void add_two_transformers(std::vector<Preset>& zoo) {
   ModelConfig original = gpt_block();
   original.placement = Placement::post, original.position = Position::sinusoidal;
@@ -112,7 +112,7 @@ void add_defaults(std::vector<Preset>& zoo) {
     t.batch = 16, t.lr = s.lr;
     add_row(zoo, "default-2026", "the lecture's consensus table", "L75 L77 L99", m, s, t);
     RunConfig& c = zoo.back().config;
-    // 20 tokens a parameter (Hoffmann et al. 2022, arXiv:2203.15556); half a million a step at most.
+    // 20 tokens a parameter (Hoffmann et al. 2022, arXiv:2203.15556), a step of 2^19 at most.
     ModelConfig full = c.model;
     full.resolve();
     c.train.accumulation = std::clamp<int64_t>((1 << 19) / (16 * s.context), 1, s.layers);

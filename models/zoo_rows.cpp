@@ -64,7 +64,8 @@ ModelConfig scaled(const Family& family, const Scale& s) {
 /// FLOPs of training on one token: 6 a parameter, 12 for each product of scores and values.
 double training_flops(ModelConfig m) {
   m.resolve();
-  return 6.0 * static_cast<double>(parameter_count(m)) +
+  const FeedForwardCounts f = feed_forward_counts(m);  // a token passes some experts only
+  return 6.0 * static_cast<double>(parameter_count(m) - f.parameters + f.multiplied) +
          12.0 * static_cast<double>(m.layers * m.context * m.heads * m.head_dim);
 }
 

@@ -56,6 +56,7 @@ void add_scaled_down(std::vector<Preset>& zoo, const Family& family);
 
 // The rows, by file.
 std::vector<Preset> own_presets();
+std::vector<Family> encoder_families();
 std::vector<Family> gpt_families();
 std::vector<Family> parallel_families();
 std::vector<Family> llama_families();
@@ -63,5 +64,6 @@ std::vector<Family> small_families();
 std::vector<Family> qwen_families();
 std::vector<Family> gemma_families();
 std::vector<Family> stable_families();
+std::vector<Family> latent_families();
 
 }  // namespace tally::zoo

@@ -247,10 +247,11 @@ Tensor Attention::attend_cached(const AttentionLayer::Heads& heads, const Positi
                                  options, nullptr);
 }
 
-int64_t Attention::window() const {
-  const ops::AttentionOptions& o = options_.scores;
+int64_t cached_window(const ops::AttentionOptions& o) {
   return o.causal && o.global == 0 && o.prefix == 0 ? o.window.value_or(0) : 0;
 }
+
+int64_t Attention::window() const { return cached_window(options_.scores); }
 
 void Attention::visit(Visitor& visitor) {
   visitor.parameter(options_.fused ? "qkv.weight" : "q.weight", q.weight);

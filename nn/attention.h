@@ -84,6 +84,9 @@ struct AttentionLayer {
   static std::array<Tensor, 19> backward(const Tensor& dy, Saved&& s, const Into<19>& into = {});
 };
 
+/// Tokens that a cache has to keep for queries that see this; 0: all.
+int64_t cached_window(const ops::AttentionOptions& o);
+
 /// What attention is told of the positions of its tokens.
 struct Positions {
   Tensor table;        // of ops::Rope, or undefined: no rotation

@@ -49,7 +49,7 @@ FeedForwardOptions mlp_part(const Block::Options& o) {
 
 Block::Block(const Options& o, DType dtype, Device device)
     : attention_norm(first_norm(o), o.attention.d_model, dtype, device),
-      attention(attention_part(o), dtype, device),
+      attention(o.latent ? AttentionOptions{} : attention_part(o), dtype, device),
       attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       attention_gain(gain_of(o, dtype, device)),
       mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
@@ -64,17 +64,18 @@ Block::Block(const Options& o, DType dtype, Device device)
         "block: scalar biases belong to separate products of dense layers; leave out experts and "
         "fused_parallel, or the shifts");
   if (o.shifts) attention_shift = empty({}, dtype, device), mlp_shift = empty({}, dtype, device);
+  if (o.latent) latent.emplace(*o.latent, dtype, device);
   if (o.experts)
     experts.emplace(*o.experts, dtype, device);
   else
     mlp.emplace(mlp_part(o), dtype, device);
   if (!o.fused_parallel) return;
-  check(!o.experts && o.parallel == Parallel::shared_norm && !behind_branch(o.placement) &&
-            !attention_gain.defined() && o.residual.drop == 0 && o.dropout == 0 &&
-            !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
+  check(!o.experts && !o.latent && o.parallel == Parallel::shared_norm &&
+            !behind_branch(o.placement) && !attention_gain.defined() && o.residual.drop == 0 &&
+            o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
             o.attention.qkv_bias == o.mlp.bias,
         "block: fused parallel branches share a norm and biases of the first product, and have no "
-        "norm, gain, sink, gate or dropout of their own");
+        "norm, gain, sink, gate, latent or dropout of their own");
   input = Matrix(parallel_attrs().rows(), o.attention.d_model, o.mlp.bias, dtype, device);
 }
 
@@ -156,16 +157,21 @@ Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) cons
 std::array<Tensor, 2> Block::run(const Tensor& x, const Positions& positions,
                                  Generator* dropout) const {
   if (options_.fused_parallel) return {fused(x, positions, dropout, nullptr), Tensor()};
-  return through(
-      x, [&](const Tensor& seen) { return attention.forward(seen, positions, dropout); }, dropout);
+  const auto attend = [&](const Tensor& seen) {
+    return latent ? latent->forward(seen, positions, dropout)
+                  : attention.forward(seen, positions, dropout);
+  };
+  return through(x, attend, dropout);
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
                              KVCache::Layer& cache) const {
   if (options_.fused_parallel) return fused(x, positions, nullptr, &cache);
-  return through(
-      x, [&](const Tensor& seen) { return attention.forward_cached(seen, positions, cache); },
-      nullptr)[0];
+  const auto attend = [&](const Tensor& seen) {
+    return latent ? latent->forward_cached(seen, positions, cache)
+                  : attention.forward_cached(seen, positions, cache);
+  };
+  return through(x, attend, nullptr)[0];
 }
 
 void Block::visit(Visitor& v) {
@@ -173,7 +179,10 @@ void Block::visit(Visitor& v) {
   v.parameter("attention_shift", attention_shift);
   v.parameter("input.weight", input.weight);
   v.parameter("input.bias", input.bias);
-  v.child("attention", attention);
+  if (latent)
+    v.child("attention", *latent);
+  else
+    v.child("attention", attention);
   v.child("attention_output_norm", attention_output_norm);
   v.parameter("attention_gain", attention_gain);
   v.child("mlp_norm", mlp_norm);

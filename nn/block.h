@@ -1,6 +1,7 @@
 #pragma once
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/latent_attention.h"
 #include "nn/mixture_of_experts.h"
 #include "nn/norm.h"
 #include "nn/parallel.h"
@@ -51,6 +52,7 @@ class Block : public Module {
     double dropout = 0;  // of what a branch adds
     ResidualOptions residual;
     AttentionOptions attention;
+    std::optional<LatentAttentionOptions> latent;  // in place of attention, but for its d_model
     FeedForwardOptions mlp;
     std::optional<MixtureOptions> experts;  // in place of mlp
     bool balance = false;                   // compute what keeps their load even
@@ -63,6 +65,8 @@ class Block : public Module {
   /// The same and, second, where `balance` asks for it, the load-balance loss of the experts.
   std::array<Tensor, 2> run(const Tensor& x, const Positions& positions, Generator* dropout) const;
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
+  /// Tokens that a cache has to keep for its attention; 0: all.
+  int64_t window() const { return latent ? latent->window() : attention.window(); }
   void visit(Visitor& v) override;
 
   // Those that a placement does not have are of kind none: before a branch (`post`: after the sum),
@@ -70,7 +74,8 @@ class Block : public Module {
   Norm attention_norm;
   // Fused parallel branches: rows [q | k | v | gate | up], in place of those matrices.
   Matrix input;
-  Attention attention;
+  Attention attention;  // without matrices where it is latent
+  std::optional<LatentAttention> latent;
   Norm attention_output_norm;
   Tensor attention_gain;              // () or (D), absent without
   Tensor attention_shift, mlp_shift;  // () before a branch's first matrix, absent without

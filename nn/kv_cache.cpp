@@ -15,9 +15,9 @@ void copy(const Tensor& from, const Tensor& to) { run(from.device(), ops::Copy::
 
 }  // namespace
 
-KVCache::Layer::Layer(const Shape& shape, DType dtype, Device device, int64_t window)
+KVCache::Layer::Layer(const Shape& shape, DType dtype, Device device, int64_t window, bool values)
     : k_(empty(held(shape, window), dtype, device)),
-      v_(empty(held(shape, window), dtype, device)),
+      v_(values ? empty(held(shape, window), dtype, device) : Tensor()),
       capacity_(shape[1]) {}
 
 // The last entries that fit go where their number modulo the size of the ring says.
@@ -26,7 +26,7 @@ void KVCache::Layer::store(const Tensor& k, const Tensor& v) {
   for (int64_t i = std::max<int64_t>(0, count - size); i < count;) {
     const int64_t slot = (length_ + i) % size, n = std::min(size - slot, count - i);
     copy(k.narrow(1, i, n), k_.narrow(1, slot, n));
-    copy(v.narrow(1, i, n), v_.narrow(1, slot, n));
+    if (v_.defined()) copy(v.narrow(1, i, n), v_.narrow(1, slot, n));
     i += n;
   }
   length_ += count;
@@ -53,13 +53,13 @@ KVCache::Layer::Seen KVCache::Layer::append(const Tensor& k, const Tensor& v, bo
   // One token sees all that a ring holds, in whatever order unless positions are told by place.
   const bool round = is_ring() && length_ + count > k_.size(1);
   if (round && (count > 1 || ordered)) {
-    Seen seen{with_past(k_, k), with_past(v_, v)};
+    Seen seen{with_past(k_, k), v_.defined() ? with_past(v_, v) : Tensor()};
     store(k, v);
     return seen;
   }
   store(k, v);
   const int64_t n = std::min(length_, k_.size(1));
-  return {k_.narrow(1, 0, n), v_.narrow(1, 0, n)};
+  return {k_.narrow(1, 0, n), v_.defined() ? v_.narrow(1, 0, n) : Tensor()};
 }
 
 }  // namespace tally::nn

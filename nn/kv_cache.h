@@ -8,15 +8,16 @@ namespace tally::nn {
 /// Keys and values of past tokens, one pair of tensors a layer.
 ///   k, v (B, capacity, G, K)
 /// A layer with a window of W tokens keeps W of them, however long the text: a ring, whose newest
-/// token takes the place of the oldest.
+/// token takes the place of the oldest. Latent attention keeps rows that are keys and values at once
+/// (nn/latent_attention.h): its layers have k alone.
 class KVCache {
  public:
   class Layer {
    public:
-    /// shape (B, capacity, G, K); `window` 0: none.
-    Layer(const Shape& shape, DType dtype, Device device, int64_t window = 0);
+    /// shape (B, capacity, G, K); `window` 0: none; `values` false: k alone.
+    Layer(const Shape& shape, DType dtype, Device device, int64_t window = 0, bool values = true);
     struct Seen {
-      Tensor keys, values;
+      Tensor keys, values;  // values undefined where there is k alone
     };
     /// Takes keys and values of the next tokens, (B, T, G, K), and returns those that these tokens
     /// can see, (B, S, G, K), theirs among them: views where they lie in one piece, copies where a
@@ -26,8 +27,8 @@ class KVCache {
     /// Tokens taken so far.
     int64_t length() const { return length_; }
     void clear() { length_ = 0; }
-    /// Bytes of its two tensors.
-    size_t nbytes() const { return k_.nbytes() + v_.nbytes(); }
+    /// Bytes of its tensors.
+    size_t nbytes() const { return k_.nbytes() + (v_.defined() ? v_.nbytes() : 0); }
 
    private:
     bool is_ring() const { return k_.size(1) < capacity_; }
@@ -38,12 +39,13 @@ class KVCache {
     int64_t capacity_, length_ = 0;
   };
 
-  /// `windows`: of the layers, 0 for none; empty: all none.
+  /// `windows`: of the layers, 0 for none; empty: all none. `values` false: layers of k alone.
   KVCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_dim,
-          DType dtype, Device device, const std::vector<int64_t>& windows = {}) {
+          DType dtype, Device device, const std::vector<int64_t>& windows = {},
+          bool values = true) {
     for (int64_t i = 0; i < layers; ++i)
       layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device,
-                           windows.empty() ? 0 : windows[static_cast<size_t>(i)]);
+                           windows.empty() ? 0 : windows[static_cast<size_t>(i)], values);
   }
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.

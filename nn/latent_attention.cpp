@@ -3,23 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/layout.h"
-
 namespace tally::nn {
 
-void LatentCache::append(const Tensor& rows) {
-  const int64_t count = rows.size(1), capacity = rows_.size(1);
-  check(length_ + count <= capacity, "latent_cache: ", length_, " + ", count,
-        " tokens do not fit the capacity of ", capacity,
-        "; make the cache larger, or generate fewer tokens");
-  run(rows.device(), ops::Copy::Call{rows, rows_.narrow(1, length_, count)});
-  length_ += count;
+namespace {
+
+NormOptions latent_norm(const LatentAttentionOptions& o) {
+  NormOptions norm;
+  norm.eps = o.norm_eps, norm.gain = o.norm_gain;
+  return norm;
 }
 
+}  // namespace
+
 LatentAttention::LatentAttention(const LatentAttentionOptions& o, DType dtype, Device device)
-    : kv_norm({NormKind::rms_norm, o.norm_eps}, std::max<int64_t>(o.kv_lora_rank, 0), dtype,
-              device),
-      q_norm({NormKind::rms_norm, o.norm_eps}, std::max<int64_t>(o.q_lora_rank, 0), dtype, device),
+    : kv_norm(latent_norm(o), std::max<int64_t>(o.kv_lora_rank, 0), dtype, device),
+      q_norm(latent_norm(o), std::max<int64_t>(o.q_lora_rank, 0), dtype, device),
       options_(o) {
   const int64_t k = o.qk_nope_head_dim, r = o.qk_rope_head_dim, m = o.v_head_dim;
   check(o.d_model >= 1 && o.heads >= 1 && o.kv_lora_rank >= 1 && k >= 1 && m >= 1,
@@ -43,7 +41,7 @@ LatentAttention::LatentAttention(const LatentAttentionOptions& o, DType dtype, D
 }
 
 ops::AttentionOptions LatentAttention::options() const {
-  ops::AttentionOptions a;
+  ops::AttentionOptions a = options_.scores;
   const auto size = static_cast<double>(options_.qk_nope_head_dim + options_.qk_rope_head_dim);
   a.scale = options_.scale != 0 ? options_.scale : 1 / std::sqrt(size);
   return a;
@@ -82,28 +80,31 @@ Tensor LatentAttention::forward(const Tensor& x, const Positions& positions,
 }
 
 Tensor LatentAttention::forward_cached(const Tensor& x, const Positions& positions,
-                                       LatentCache& cache) const {
+                                       KVCache::Layer& cache) const {
   const ModuleScope scope("attention");
   const PauseTape values_only;
   const int64_t b = x.size(0), t = x.size(1), h = options_.heads;
   const int64_t k = options_.qk_nope_head_dim, r = options_.qk_rope_head_dim,
                 m = options_.v_head_dim, c = options_.kv_lora_rank;
   const Parts p = project(x, positions);
-  cache.append(concat({p.latent, reshape(p.key, {b, t, r})}, -1));
+  const Tensor rows = concat({p.latent, reshape(p.key, {b, t, r})}, -1);
+  const Tensor keys =
+      cache.append(reshape(rows, {b, t, 1, c + r}), {}, positions.bias.defined()).keys;
   const Tensor up = reshape(kv_up, {h, k + m, c});
   // (B,H,T,K) x (H,K,C): the query in the latent's space.
   const Tensor absorbed = matmul(permute(p.plain, {0, 2, 1, 3}), narrow(up, 1, 0, k));
   const Tensor queries = concat({permute(absorbed, {0, 2, 1, 3}), p.turned}, -1);
-  const int64_t s = cache.length();
-  const Tensor keys = reshape(cache.rows(), {b, s, 1, c + r});
-  const Tensor o = attention(queries, keys, narrow(keys, -1, 0, c), options(), {}, positions.bias);
+  const int64_t count = keys.size(1);  // the last of what the bias is for
+  const Tensor bias = positions.bias.defined()
+                          ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
+                          : Tensor();
+  const Tensor o = attention(queries, keys, narrow(keys, -1, 0, c), options(), {}, bias);
   const Tensor values = matmul(permute(o, {0, 2, 1, 3}), narrow(up, 1, k, m), false, true);
   return linear(reshape(contiguous(permute(values, {0, 2, 1, 3})), {b, t, h * m}), out);
 }
 
-LatentCache LatentAttention::make_cache(int64_t batch, int64_t capacity) const {
-  return LatentCache(batch, capacity, options_.kv_lora_rank + options_.qk_rope_head_dim,
-                     kv_up.dtype(), kv_up.device());
+KVCache::Layer LatentAttention::make_cache(int64_t batch, int64_t capacity) const {
+  return {{batch, capacity, 1, cached_numbers()}, kv_up.dtype(), kv_up.device(), window(), false};
 }
 
 void LatentAttention::visit(Visitor& v) {

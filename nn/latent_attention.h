@@ -13,29 +13,13 @@ struct LatentAttentionOptions {
   int64_t qk_rope_head_dim = 0;  // R, of the part that turns; one key of it serves all heads
   int64_t v_head_dim = 0;        // M
   double norm_eps = 1e-6;
+  NormGain norm_gain = NormGain::gamma;
   double dropout = 0;
   /// Factor of the scores; 0: 1 / sqrt(K + R). YaRN's multiplies it (rope_softmax_scale).
   double scale = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::interleaved;
-};
-
-/// What latent attention keeps of past tokens: the latent and the turned key, C + R numbers each,
-/// however many heads there are.   rows (B, capacity, C + R)
-class LatentCache {
- public:
-  LatentCache(int64_t batch, int64_t capacity, int64_t numbers, DType dtype, Device device)
-      : rows_(empty({batch, capacity, numbers}, dtype, device)) {}
-  /// Copies the rows of the next tokens (B, T, C + R) behind those that are there. Error when the
-  /// cache is full.
-  void append(const Tensor& rows);
-  /// What has been appended, (B, S, C + R): a view.
-  Tensor rows() const { return rows_.narrow(1, 0, length_); }
-  int64_t length() const { return length_; }
-  void clear() { length_ = 0; }
-
- private:
-  Tensor rows_;
-  int64_t length_ = 0;
+  /// What queries see and the cap of their scores; the scale stands above.
+  ops::AttentionOptions scores;
 };
 
 /// Multi-head latent attention: keys and values of all heads come from one small latent, so that the
@@ -53,7 +37,8 @@ class LatentCache {
 ///
 /// forward() makes k and v: least work where many tokens meet. forward_cached() never does: with
 /// q.k = q.(Wk c) = (Wk^T q).c it moves Wk to the query and Wv behind the sum, and what is left is
-/// attention with one key/value head of C + R numbers a token, the cache itself.
+/// attention with one key/value head of C + R numbers a token, the cache itself: however many heads
+/// there are, a KVCache::Layer of (B, capacity, 1, C + R) that has k alone.
 class LatentAttention : public Module {
  public:
   /// Error unless the sizes are 1 or more (q_lora_rank: 0 or more), and R is even.
@@ -62,8 +47,12 @@ class LatentAttention : public Module {
   Tensor forward(const Tensor& x, const Positions& positions, Generator* dropout = nullptr) const;
   /// The same for the next tokens of sequences that are in the cache; appends them. Not recorded:
   /// for generation.
-  Tensor forward_cached(const Tensor& x, const Positions& positions, LatentCache& cache) const;
-  LatentCache make_cache(int64_t batch, int64_t capacity) const;
+  Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
+  KVCache::Layer make_cache(int64_t batch, int64_t capacity) const;
+  /// Tokens that a cache has to keep for this layer; 0: all.
+  int64_t window() const { return cached_window(options_.scores); }
+  /// C + R, what it keeps of each.
+  int64_t cached_numbers() const { return options_.kv_lora_rank + options_.qk_rope_head_dim; }
   void visit(Visitor& v) override;
 
   Tensor q_down, q, kv_down, kv_up, out;  // weights, rows are outputs; q_down absent without a rank

@@ -91,6 +91,12 @@ expect 1 'do not fit the context' account gpt2 --seq 5000
 expect 1 'did you mean "rope"' gradcheck nope
 expect 1 'case.safetensors' verify model "$work"
 expect 1 'at least 8 bytes' import empty.txt --inspect
+types=$here/tests/data/gguf/types.gguf
+expect 1 'token_embd.weight is missing' generate "$types" --prompt a
+expect 1 'token_embd.weight is missing' import "$types" --out run
+expect 1 'neither a Hugging Face directory nor a GGUF file' import short.txt --out run
+expect 1 'needs the vocabulary' verify tokenizer "$here/tests/data/tokenizer/bpe_bytes_600.cases.json"
+expect 1 'has no "tokenizer"' verify tokenizer "$here/tests/data/models/llama1/config.json"
 expect 1 'has no weights' export gpt2 --out exported
 expect 1 'did you mean "llama"' export "$here/tests/data/models/qwen3" --out exported --family lama
 expect 1 'llama cannot say qk_norm' export "$here/tests/data/models/qwen3" --out exported --family llama
@@ -117,7 +123,10 @@ expect 2 'not in range' compare llama-smoke llama-smoke --values --tolerance nan
 expect 1 'eps must lie between' train llama-smoke --data "$text" --out run --set train.eps=0
 expect 1 'got .0x10GB' account gpt2 --fit 0x10GB
 expect 1 'one batch does not serve' compare demo llama-smoke --values --seq 8
-expect 1 'is not the directory of a run' compare llama-smoke gpt-smoke
+expect 0 '^$' compare llama-smoke gpt-smoke
+expect 1 'there is no preset' compare gpt2 gpt2-mediun
+expect 1 'did you mean "norm"' models --table norms
+expect 1 'did you mean "Gemma 2"' models --family "Gemma-2"
 
 # Output that does not arrive is an error, whatever printed it.
 lost() {
@@ -199,6 +208,14 @@ document() {
 }
 document report base
 document import "$hf" --inspect
+document import "$types" --inspect
+tokens=$here/tests/data/tokenizer
+for name in gpt2_1000 llama3_1200 smollm_900 unigram_kjv_2000 bpe_bytes_600; do
+  expect 0 '^$' verify tokenizer "$tokens/$name.cases.json" --tokenizer "$tokens"
+done
+expect 0 '^$' verify tokenizer "$tokens/toy_290_gpt2.json" "$tokens/pretok.json"
+same "verify tokenizer: another vocabulary passes" bash -c \
+  '! "$0" verify tokenizer "$1/bpe_bytes_600.cases.json" --tokenizer "$1/unigram_kjv_2000.model" > out' "$tally" "$tokens"
 document import "$hf" --out imported
 document export imported --out exported --verify
 document convert imported --kv-heads 1 --out pooled

@@ -94,6 +94,8 @@ TEST_CASE("zoo: every preset has the parameters that other implementations count
                                                  {"smollm-1.7b", 1711376384},
                                                  {"smollm2-135m", 134515008},
                                                  {"smollm2-1.7b", 1711376384},
+                                                 {"deepseek-v2-lite", 15706484224},
+                                                 {"deepseek-v2", 235741434880},
                                                  {"bert-base", 109514298},
                                                  {"bert-large", 335174458},
                                                  {"t5-small", 60506624},

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "cli/verify_model.h"
+#include "data/file.h"
+#include "data/json.h"
 #include "models/checkpoint.h"
 #include "models/hf_config.h"
 #include "models/hf_export.h"
@@ -17,14 +19,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::set<std::string> kNoDecoders = {"bert", "marian", "t5_v1_0", "t5_v1_1"};
-
-std::vector<std::string> recorded_decoders() {
+std::vector<std::string> recorded_models() {
   std::vector<std::string> folders;
-  for (const auto& entry : fs::directory_iterator(TALLY_TEST_DATA "/models")) {
-    const std::string name = entry.path().filename();
-    if (!kNoDecoders.contains(name)) folders.push_back(entry.path());
-  }
+  for (const auto& entry : fs::directory_iterator(TALLY_TEST_DATA "/models"))
+    folders.push_back(entry.path());
   std::ranges::sort(folders);
   return folders;
 }
@@ -39,12 +37,25 @@ void check_recorded(const std::string& folder, DType dtype, Device device) {
   }
 }
 
+/// What is said of a recorded model's config.json with one entry changed (null: removed).
+std::string refusal(const std::string& name, const std::string& key, const Json& value) {
+  Json document =
+      parse_json(read_file(std::string(TALLY_TEST_DATA "/models/") + name + "/config.json"), name);
+  document[key] = value;
+  try {
+    hf_config_from_json(document.dump(), "config.json");
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
 }  // namespace
 
 TEST_CASE("family: recorded models come out: logits, loss, gradients, greedy text",
-          "[model][L7][L52]") {
-  const auto folders = recorded_decoders();
-  REQUIRE(folders.size() >= 48);
+          "[model][L5][L7][L10][L52][L96]") {
+  const auto folders = recorded_models();
+  REQUIRE(folders.size() >= 57);
   for (const std::string& folder : folders) {
     for (const Device device : {kReference, kCPU}) {
       for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -54,7 +65,7 @@ TEST_CASE("family: recorded models come out: logits, loss, gradients, greedy tex
 }
 
 TEST_CASE("family: what is exported is the file that was imported, bit for bit", "[model]") {
-  for (const std::string& folder : recorded_decoders()) {
+  for (const std::string& folder : recorded_models()) {
     INFO(folder);
     const Checkpoint checkpoint = Checkpoint::hugging_face(folder);
     const HfModel model = read_hf_config(folder + "/config.json");
@@ -93,10 +104,46 @@ TEST_CASE("family: one that can say all of the model is found, or what it lacks 
 
 TEST_CASE("family: each has a recorded model", "[model]") {
   std::set<std::string> recorded;
-  for (const std::string& folder : recorded_decoders())
+  for (const std::string& folder : recorded_models())
     recorded.insert(read_hf_config(folder + "/config.json").family->model_type);
   for (const HfFamily* family : hf_families()) {
     INFO(family->model_type);
     CHECK(recorded.contains(family->model_type));
   }
+}
+
+TEST_CASE("family: encoders' entries that would change the computation are refused by name",
+          "[config][error]") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(refusal("bert", "position_embedding_type", "relative_key"),
+             Contains("position_embedding_type = \"relative_key\" (string) is not supported"));
+  CHECK_THAT(refusal("bert", "is_decoder", true), Contains("only false is"));
+  CHECK_THAT(refusal("bert", "add_cross_attention", true), Contains("\"add_cross_attention\""));
+  CHECK_THAT(refusal("bert", "pad_token_id", 101),
+             Contains("padding_id must be below vocab = 101"));
+  CHECK(refusal("bert", "pad_token_id", 7) == "accepted");
+  CHECK_THAT(refusal("t5_v1_0", "feed_forward_proj", "gated-swish"),
+             Contains("feed_forward_proj = \"gated-swish\" is not supported; relu, gelu and silu"));
+  CHECK_THAT(refusal("t5_v1_0", "num_layers", Json()), Contains("num_layers is missing"));
+  CHECK(refusal("t5_v1_0", "num_decoder_layers", Json()) == "accepted");
+  CHECK_THAT(refusal("marian", "decoder_vocab_size", 100), Contains("only 101 is"));
+  CHECK_THAT(refusal("marian", "normalize_before", true), Contains("only false is"));
+  CHECK_THAT(refusal("marian", "share_encoder_decoder_embeddings", false),
+             Contains("only true is"));
+  CHECK_THAT(refusal("marian", "encoder_attention_heads", 5), Contains("must divide"));
+}
+
+TEST_CASE("family: DeepSeek's entries that would change the computation are refused by name",
+          "[config][error]") {
+  using Catch::Matchers::Contains;
+  CHECK_THAT(refusal("deepseek_v2_dense", "attention_bias", true), Contains("only false is"));
+  CHECK_THAT(refusal("deepseek_v2_dense", "qk_head_dim", 15), Contains("it should be 16"));
+  CHECK_THAT(refusal("deepseek_v2_dense", "head_dim", 16), Contains("it should be 6"));
+  CHECK_THAT(refusal("deepseek_v2_dense", "v_head_dim", 0), Contains("v_head_dim must not be 0"));
+  CHECK_THAT(refusal("deepseek_v2_moe", "topk_method", "noaux_tc"),
+             Contains("greedy and group_limited_greedy are"));
+  CHECK_THAT(refusal("deepseek_v3_dense", "first_k_dense_replace", 1),
+             Contains("first_k_dense_replace: layers with experts are not supported"));
+  CHECK_THAT(refusal("deepseek_v3_dense", "num_nextn_predict_layers", 1), Contains("only 0 is"));
+  CHECK_THAT(refusal("deepseek_v3_dense", "scoring_func", "softmax"), Contains("sigmoid"));
 }

@@ -39,7 +39,7 @@ inline std::vector<Sample> large_patterns() {
   Attention::Attrs strided, fixed;
   strided.pattern = KeyPattern::strided, strided.stride = 6;
   strided.global = 3, strided.soft_cap = 4;
-  fixed.pattern = KeyPattern::fixed, fixed.stride = 17, fixed.summary = 3;
+  fixed.pattern = KeyPattern::fixed, fixed.stride = 41, fixed.summary = 3;
   const auto keys = [](const char* name, const Attention::Attrs& a, int64_t tokens, int64_t past) {
     return sample<Attention>(
         name, a,
@@ -49,8 +49,8 @@ inline std::vector<Sample> large_patterns() {
   return {
       keys("strided in parts", strided, 75, 0),
       keys("strided in parts behind a cache", strided, 40, 33),
-      keys("fixed in parts", fixed, 75, 0),
-      keys("fixed in parts behind a cache", fixed, 40, 33),
+      keys("fixed in parts", fixed, 101, 0),
+      keys("fixed in parts behind a cache", fixed, 70, 33),
   };
 }
 inline std::vector<Sample> large_mixtures() {

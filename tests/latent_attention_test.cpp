@@ -89,7 +89,7 @@ TEST_CASE_METHOD(Setup, "latent attention: decoding equals the full pass at ever
       const Tensor x = random({kBatch, kTokens, o.d_model}, 1, device);
       const Tensor whole = layer.forward(x, positions);
       for (int64_t prompt = 1; prompt <= kTokens; ++prompt) {
-        nn::LatentCache cache = layer.make_cache(kBatch, kTokens);
+        nn::KVCache::Layer cache = layer.make_cache(kBatch, kTokens);
         for (int64_t at = 0; at < kTokens;) {
           const int64_t count = at == 0 ? prompt : 1;
           positions.offset = at;
@@ -130,14 +130,14 @@ TEST_CASE_METHOD(Setup, "L96: a token takes 576 numbers of a latent cache at Dee
   o.d_model = 5120, o.heads = 128, o.kv_lora_rank = 512, o.q_lora_rank = 1536;
   o.qk_nope_head_dim = 128, o.qk_rope_head_dim = 64, o.v_head_dim = 128;
   const nn::LatentAttention layer(o, DType::bf16, kMeta);
-  nn::LatentCache cache = layer.make_cache(1, 4096);
+  nn::KVCache::Layer cache = layer.make_cache(1, 4096);
   nn::Positions positions;
   positions.table = rope_table(4096, o.qk_rope_head_dim, 10000, DType::f32, kMeta);
   layer.forward_cached(empty({1, 4095, 5120}, DType::bf16, kMeta), positions, cache);
   positions.offset = 4095;
   const Ledger ledger;
   layer.forward_cached(empty({1, 1, 5120}, DType::bf16, kMeta), positions, cache);
-  CHECK(cache.rows().shape() == Shape{1, 4096, 576});
+  CHECK(cache.nbytes() == size_t{4096 * 576 * 2});
   double read = 0;
   for (const Entry& e : ledger.entries()) {
     if (std::string(e.op) == "attention.forward") read += e.cost.bytes_read;
@@ -160,7 +160,7 @@ TEST_CASE_METHOD(Setup, "latent attention: says what does not fit", "[error]") {
   CHECK_THROWS_WITH(nn::LatentAttention(o, DType::f32, kCPU), Contains("must be 1 or more"));
   o = options(3);
   const nn::LatentAttention layer = layer_of(o, kCPU);
-  nn::LatentCache cache = layer.make_cache(1, 2);
+  nn::KVCache::Layer cache = layer.make_cache(1, 2);
   CHECK_THROWS_WITH(
       layer.forward_cached(random({1, 3, o.d_model}, 1, kCPU), positions_of(o, kCPU), cache),
       Contains("3 tokens do not fit the capacity of 2"));

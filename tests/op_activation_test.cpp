@@ -142,6 +142,16 @@ TEST_CASE_METHOD(Setup, "gate: the fused form equals two tensors, gradient inclu
   CHECK(numbers(d.narrow(1, 3, 3)) == numbers(db));
 }
 
+TEST_CASE_METHOD(Setup, "gate: a limit cuts both branches, an offset comes after it", "[op]") {
+  const Tensor a = f64({3, -3, 0.5}, {3}), b = f64({5, -5, 1}, {3});
+  ops::Gate::Saved saved;
+  const Tensor y = ops::Gate::forward(a, b, {K::identity, 1, 2, 1}, &saved);
+  CHECK(numbers(y) == std::vector<double>{2 * (2 + 1), -3 * (-2 + 1), 0.5 * (1 + 1)});
+  const auto [da, db] = ops::Gate::backward(full({3}, 1, DType::f64, kReference), std::move(saved));
+  CHECK(numbers(da) == std::vector<double>{0, -1, 2});
+  CHECK(numbers(db) == std::vector<double>{0, 0, 0.5});
+}
+
 TEST_CASE_METHOD(Setup, "soft_cap: values and slopes, and odd caps refused by name",
                  "[op][error][F05]") {
   const Tensor x = f64({0, 10, 50, 100, 1e4}, {5});

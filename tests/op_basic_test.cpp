@@ -71,6 +71,16 @@ TEST_CASE_METHOD(Setup, "elementwise: equal elements share the gradient, NaN goe
   check_close(clamp(f64({-3, 0.5, 3, NAN}, {4}), -1, 1), {-1, 0.5, 1, NAN});
 }
 
+TEST_CASE_METHOD(Setup, "elementwise: values by hand", "[op]") {
+  const Tensor a = f64({6, -4}, {2}), b = f64({2, 0.5}, {2});
+  check_close(add(a, b), {8, -3.5});
+  check_close(sub(a, b), {4, -4.5});
+  check_close(mul(a, b), {12, -2});
+  check_close(div(a, b), {3, -8});
+  check_close(add(a, 1.5), {7.5, -2.5});
+  check_close(matmul(f64({1, 2, 3, 4}, {2, 2}), f64({5, 6, 7, 8}, {2, 2})), {19, 22, 43, 50});
+}
+
 TEST_CASE_METHOD(Setup, "functions: slopes where they are delicate", "[op]") {
   const auto slope = [](const Tensor& x, auto f) {
     const Tape tape;

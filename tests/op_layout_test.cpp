@@ -54,12 +54,12 @@ Shape resized(Shape s, int axis, int64_t size) {
 }
 
 /// A way to lay out a tensor; undefined where the shape does not allow it.
-struct Layout {
+struct NamedLayout {
   std::string name;
   std::function<Tensor(const Tensor&)> of;
 };
 
-std::vector<Layout> layouts() {
+std::vector<NamedLayout> layouts() {
   const auto transposed = [](int a, int b, int axes) {
     return [=](const Tensor& t) {
       if (t.ndim() < axes) return Tensor();
@@ -199,7 +199,7 @@ TEST_CASE("every op: serves or refuses views of its operands and of the upstream
         s.by_hand ? s.by_hand(make_inputs(s, DType::f32, kReference)).outputs.size() : 0;
     for (Device device : {kReference, kCPU}) {
       for (size_t i = 0; i < s.inputs.size() + outputs; ++i) {
-        for (const Layout& layout : layouts())
+        for (const NamedLayout& layout : layouts())
           check_layout(s, device, layout.name, static_cast<int>(i), layout.of);
       }
     }

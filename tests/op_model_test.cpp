@@ -162,6 +162,21 @@ TEST_CASE_METHOD(Setup,
   CHECK(rms_norm(zeros({2, 0}, DType::f64, kReference)).shape() == Shape{2, 0});
 }
 
+TEST_CASE_METHOD(Setup, "rms_norm: a gain kept as 1 + w, and what bf16 rounds before the gain",
+                 "[op]") {
+  const Tensor x = from_host<double>({3, -4}, {2}, kReference),
+               w = from_host<double>({1, -0.5}, {2}, kReference);
+  const auto y = numbers(rms_norm(x, w, 0, true));
+  const double root = std::sqrt(12.5);
+  CHECK(y[0] == Approx(2 * 3 / root).epsilon(1e-12));
+  CHECK(y[1] == Approx(0.5 * -4 / root).epsilon(1e-12));
+  // 3 / sqrt(5) = 1.34164 is 1.34375 in bf16; by 2.25 that is 3.0234, else 3.0187.
+  const Tensor narrow = to(from_host<float>({3, 1}, {2}, kReference), DType::bf16),
+               gain = to(from_host<float>({2.25F, 1}, {2}, kReference), DType::bf16);
+  CHECK(numbers(ops::RMSNorm::forward(narrow, gain, {0, false, true}, nullptr))[0] == 3.03125);
+  CHECK(numbers(ops::RMSNorm::forward(narrow, gain, {0, false, false}, nullptr))[0] == 3.015625);
+}
+
 TEST_CASE_METHOD(Setup, "dropout: p = 0 is the identity and draws nothing, p = 1 gives zeros",
                  "[op][error][F18]") {
   const Place place = GENERATE(from_range(places()));
@@ -206,7 +221,7 @@ TEST_CASE_METHOD(Setup,
     kept += v > 0;
     CHECK((v == 0 || v == double(1 / 0.7f)));
   }
-  CHECK(std::fabs(kept / 3003 - 0.7) < 0.03);  // about three and a half deviations
+  CHECK(std::fabs(kept / 3003 - 0.7) < 0.03);    // about three and a half deviations
   ops::DropoutMask mask(a.seed, a.stream, a.p);  // an element has a word of its own, in every row
   for (size_t i = 0; i < y.size(); ++i) CHECK((y[i] > 0) == mask.keeps(static_cast<int64_t>(i)));
   ops::Dropout::Attrs next = a;

@@ -22,7 +22,7 @@ struct Exact {
   double value, size;
 };
 
-/// One function: by the loops that define ops, by vector code (none: empty), and in double precision.
+/// One function: by the loops that define ops, by vector code, and in double precision.
 struct Elementary {
   std::string name;
   double bound;            // ULP where the result is a normal number, of vector code
@@ -100,13 +100,13 @@ inline auto mapped(cpu::MathFunction f) {
 }
 inline auto unit(cpu::Unit u) {
   return [u](const cpu::IsaTable& t, int64_t n, const float* x, float* y) {
-    t.activation_forward(u, 1, n, x, y, false);
+    t.activation_forward(u, kQuick, n, x, y, false);
   };
 }
 inline auto unit_slope(cpu::Unit u) {
   return [u](const cpu::IsaTable& t, int64_t n, const float* x, float* y) {
     std::vector<float> one(static_cast<size_t>(n), 1.0F);
-    t.activation_backward(u, 1, n, one.data(), x, y, false);
+    t.activation_backward(u, kQuick, n, one.data(), x, y, false);
   };
 }
 
@@ -147,10 +147,10 @@ inline const std::vector<Elementary>& elementary_functions() {
                [](double x) { return plain(x > 0 ? INFINITY : 0.0); })},
       {"log", 2, 2, each([](float x) { return std::log(x); }), mapped(M::log),
        exactly(log, log, log)},
-      {"tanh", 2, 2, value_of(K::tanh), mapped(M::tanh),
+      {"tanh", 2, 1, value_of(K::tanh), mapped(M::tanh),
        exactly([](double x) { return plain(std::tanh(x)); },
                [](double x) { return plain(x * (1 - x * x / 3)); }, sign)},
-      {"tanh slope", 2, 2, slope_of(K::tanh), nullptr,
+      {"tanh slope", 4, 1, slope_of(K::tanh), unit_slope(U::tanh),
        exactly([](double x) { return plain(1 / (std::cosh(x) * std::cosh(x))); },
                [](double x) { return plain(1 - x * x); }, zero)},
       {"erf", 2, 2, each([](float x) { return std::erf(x); }), mapped(M::erf),
@@ -168,10 +168,10 @@ inline const std::vector<Elementary>& elementary_functions() {
       {"silu slope", 4, 1, slope_of(K::silu), unit_slope(U::silu),
        exactly([](double x) { return two(logistic(x), times(x, logistic(x) * logistic(-x))); },
                [](double x) { return two(0.5 + x / 4, x / 4); }, step)},
-      {"quick gelu", 4, 1, value_of(K::swish), nullptr,
+      {"quick gelu", 4, 1, value_of(K::swish), unit(U::swish),
        exactly([](double x) { return plain(times(x, logistic(kQuick * x))); },
                [](double x) { return plain(x * (0.5 + kQuick / 4 * x)); }, right)},
-      {"quick gelu slope", 4, 1, slope_of(K::swish), nullptr,
+      {"quick gelu slope", 4, 1, slope_of(K::swish), unit_slope(U::swish),
        exactly([](double x) { return sigmoid_slope(x, kQuick * x, kQuick); },
                [](double x) { return two(0.5 + kQuick / 4 * x, kQuick / 4 * x); }, step)},
       {"gelu", 4, 1, value_of(K::gelu), unit(U::gelu),
@@ -186,11 +186,11 @@ inline const std::vector<Elementary>& elementary_functions() {
       {"gelu_tanh slope", 4, 1, slope_of(K::gelu_tanh), unit_slope(U::gelu_tanh),
        exactly([](double x) { return sigmoid_slope(x, gelu_argument(x), gelu_argument_slope(x)); },
                [](double x) { return two(0.5 + kRoot / 2 * x, kRoot / 2 * x); }, step)},
-      {"softplus", 4, 4, value_of(K::softplus), nullptr,
+      {"softplus", 4, 4, value_of(K::softplus), unit(U::softplus),
        exactly(
            [](double x) { return plain(std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x)))); },
            [](double x) { return plain(M_LN2 + x * (0.5 + x / 8)); }, right)},
-      {"softplus slope", 4, 4, slope_of(K::softplus), nullptr,
+      {"softplus slope", 4, 4, slope_of(K::softplus), unit_slope(U::softplus),
        exactly([](double x) { return plain(logistic(x)); },
                [](double x) { return plain(0.5 + x / 4); }, step)},
   };

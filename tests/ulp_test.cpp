@@ -34,7 +34,6 @@ Implementation by_vector(const Elementary& e, cpu::Isa isa) {
 
 std::vector<Implementation> all_of(const Elementary& e) {
   std::vector<Implementation> list = {{"reference", false, e.reference}};
-  if (!e.vector) return list;
   for (const cpu::Isa isa : {cpu::Isa::avx2, cpu::Isa::avx512}) {
     if (cpu::supported(isa)) list.push_back(by_vector(e, isa));
   }
@@ -57,6 +56,14 @@ std::vector<UlpError> near_turns(const Elementary& e, const std::vector<Implemen
       join(found, ulp_errors(e, from, to, 1, by));
     }
   }
+  return found;
+}
+
+/// Every 211th float between the first terms of a series and the limits: 2^-13 <= |x| < 256.
+std::vector<UlpError> between(const Elementary& e, const std::vector<Implementation>& by) {
+  constexpr uint64_t kFirst = 0x39000000, kLast = 0x43800000, kSign = 0x80000000;
+  std::vector<UlpError> found = ulp_errors(e, kFirst, kLast, 211, by);
+  join(found, ulp_errors(e, kSign + kFirst, kSign + kLast, 211, by));
   return found;
 }
 
@@ -93,6 +100,7 @@ TEST_CASE("ulp: every function is within its bound on a sample of all floats", "
     const std::vector<Implementation> by = all_of(e);
     std::vector<UlpError> found = ulp_errors(e, 0, kAll, kStep, by);
     join(found, near_turns(e, by));
+    join(found, between(e, by));
     for (size_t k = 0; k < by.size(); ++k) {
       INFO(by[k].name << " " << e.name << ": " << found[k].worst << " at " << found[k].at);
       CHECK(found[k].worst <= bound_of(e, by[k]));

@@ -1,4 +1,5 @@
-// The recipes that the lecture names against the presets, and what the scaled-down ones may cost.
+// The recipes that the lecture names against the presets, and what the
+// scaled-down ones may cost.
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -15,8 +16,8 @@ using namespace tally;
 
 namespace {
 
-/// tests/data/recipes.json: models of the lecture as published, in the words of ModelConfig, and
-/// parameters that another implementation counts.
+/// tests/data/recipes.json: models of the lecture as published, in the words of
+/// ModelConfig, and parameters that another implementation counts.
 const Json& recipes() {
   static const Json all = read_json(std::string(TALLY_TEST_DATA) + "/recipes.json");
   return all;
@@ -55,7 +56,10 @@ TEST_CASE("zoo: a recipe that a configuration can say is a preset, in every fiel
   CHECK(compared > 2500);
 }
 
-TEST_CASE("zoo: parameters are those that other implementations count, to the last one", "[zoo]") {
+TEST_CASE(
+    "zoo: parameters are those that other implementations count, to the "
+    "last one",
+    "[zoo]") {
   int exact = 0;
   for (const Json& recipe : recipes()) {
     if (!recipe.contains("preset") || recipe["parameters"].is_null()) continue;
@@ -66,20 +70,20 @@ TEST_CASE("zoo: parameters are those that other implementations count, to the la
     CHECK(parameter_count(resolved(preset).model) - published == explained);
     exact += explained == 0;
   }
-  CHECK(exact == 99);
+  CHECK(exact == 117);
 }
 
-TEST_CASE("zoo: recipes without a preset are few, and say what the configuration lacks", "[zoo]") {
+TEST_CASE(
+    "zoo: recipes without a preset are few, and say what the "
+    "configuration lacks",
+    "[zoo]") {
   std::map<std::string, int> missing;
   for (const Json& recipe : recipes()) {
     CHECK(recipe.contains("preset") != recipe.contains("missing"));
     if (recipe.contains("missing")) ++missing[recipe["missing"].get<std::string>()];
   }
   CHECK(missing ==
-        std::map<std::string, int>{{"encoder", 2},
-                                   {"encoder-decoder", 17},
-                                   {"latent attention", 3},
-                                   {"gated delta net layers", 4},
+        std::map<std::string, int>{{"gated delta net layers", 4},
                                    {"heads of two widths, keys that are values, shared caches", 4},
                                    {"Mamba layers", 1}});
 }
@@ -123,7 +127,7 @@ TEST_CASE("zoo: a scaled-down model trains within what its name allows", "[zoo]"
     INFO(p.name << ": " << all << " FLOPs, " << c.train.steps << " steps");
     CHECK(all <= budget->second);
     CHECK(all >= 0.1 * budget->second);
-    CHECK(c.train.steps >= 100);
+    CHECK(c.train.steps >= 50);
     ++checked;
   }
   CHECK(checked >= 60);

@@ -23,7 +23,7 @@ void each_row(const View& v, F f) {
 
 void activation_forward(const ops::Activation::Forward& c) {
   const Unit unit = unit_of(c.attrs.function);
-  const float p = static_cast<float>(c.attrs.parameter);
+  const double p = c.attrs.parameter;
   each_row(c.x, [&](int64_t i) {
     isa().activation_forward(unit, p, c.x.cols(), c.x.row<float>(i), c.y.row<float>(i),
                              c.y.accumulate);
@@ -32,7 +32,7 @@ void activation_forward(const ops::Activation::Forward& c) {
 
 void activation_backward(const ops::Activation::Backward& c) {
   const Unit unit = unit_of(c.attrs.function);
-  const float p = static_cast<float>(c.attrs.parameter);
+  const double p = c.attrs.parameter;
   each_row(c.x, [&](int64_t i) {
     isa().activation_backward(unit, p, c.x.cols(), c.dy.row<float>(i), c.x.row<float>(i),
                               c.dx.row<float>(i), c.dx.accumulate);
@@ -40,8 +40,8 @@ void activation_backward(const ops::Activation::Backward& c) {
 }
 
 GateShape shape_of(const ops::Gate::Attrs& a) {
-  return {unit_of(a.function), static_cast<float>(a.parameter),
-          a.limit > 0 ? static_cast<float>(a.limit) : INFINITY, static_cast<float>(a.offset)};
+  return {unit_of(a.function), a.parameter, a.limit > 0 ? static_cast<float>(a.limit) : INFINITY,
+          static_cast<float>(a.offset)};
 }
 
 void gate_forward(const ops::Gate::Forward& c) {

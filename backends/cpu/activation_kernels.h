@@ -29,10 +29,6 @@ struct SquaredReluUnit {
     return {r * r, r + r};
   }
 };
-// To the left of 0 the shares below are held 2^24 times too large, so that x share(x) is still a
-// normal number where the share is none.
-constexpr float kUp = 24, kDown = 0x1p-24f;
-
 struct GeluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) {
     const F32 tail = normal_tail(abs(x), broadcast(kUp));
@@ -47,14 +43,10 @@ struct GeluUnit {
             select(left, fma(near, density, tail) * kDown, fma(near * kDown, density, right))};
   }
 };
-/// sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): 0.5 (1 + tanh u). The argument of the exponent
-/// is carried to more than one float holds: at 80 half a unit of its last place is 32 of exp's.
+/// sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): 0.5 (1 + tanh u).
 struct GeluTanhUnit {
   static constexpr float kTwo = 0x1.988454p+0f, kTwoLow = -0x1.857936p-25f;
   static constexpr float kCube = 0x1.2444f2p-4f, kCubeLow = 0x1.49b16ap-29f;
-  struct Shares {
-    F32 big, small;  // of |x|; the small one 2^24 times too large
-  };
   [[gnu::always_inline]] static Shares shares(F32 x) {
     const F32 a = min(broadcast(12.0f), abs(x)), s = a * a, s_low = fma(a, a, -s);
     const F32 p = fma(s, broadcast(kCube), broadcast(kTwo));
@@ -62,10 +54,7 @@ struct GeluTanhUnit {
     F32 p_low = fma(s, broadcast(kCube), -cubed) + (kTwo - (p - cubed)) + kTwoLow;
     p_low = fma(s, broadcast(kCubeLow), fma(s_low, broadcast(kCube), p_low));
     const F32 z = a * p, z_low = fma(a, p_low, fma(a, p, -z));
-    const F32 e = exp_parts(-z, -z_low, broadcast(kUp));
-    const Reciprocal t = reciprocal_of_one_more(e * kDown, F32{});
-    const F32 big = t.value + t.low;
-    return {big, e * big};
+    return shares_of(z, z_low);
   }
   [[gnu::always_inline]] static F32 value(F32 x) {
     const Shares of = shares(x);
@@ -74,39 +63,36 @@ struct GeluTanhUnit {
   [[gnu::always_inline]] static Pair pair(F32 x) {
     const Shares of = shares(x);
     const F32 near = clamped(x, -12.0f, 12.0f);
-    const F32 change = near * of.big * fma(near * near, broadcast(3 * kCube), broadcast(kTwo));
+    const F32 s = near * near, s_low = fma(near, near, -s);
+    constexpr double kSlope = 3 * 0.07135481627260025;  // 3 2 sqrt(2 / pi) 0.044715
+    constexpr auto kThree = static_cast<float>(kSlope);
+    constexpr auto kThreeLow = static_cast<float>(kSlope - double{kThree});
+    const F32 low = fma(s_low, broadcast(kThree), fma(s, broadcast(kThreeLow), broadcast(kTwoLow)));
+    const F32 f = fma(s, broadcast(kThree), broadcast(kTwo)), cubed = f - kTwo;
+    const F32 f_low = fma(s, broadcast(kThree), -cubed) + (kTwo - (f - cubed)) + low;
+    const F32 t = near * f, t_low = fma(near, f_low, fma(near, f, -t));
+    const F32 big_t = fma(t, of.big, t_low * of.big);
     const auto left = x < 0.0f;
-    return {select(left, near * of.small * kDown, x * of.big),
-            select(left, fma(of.small, change, of.small) * kDown,
-                   fma(of.small * kDown, change, of.big))};
+    return {select(left, near * of.small * kDown, x * of.big), slope_of(of, big_t, left)};
   }
 };
 struct SiluUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return silu(x); }
-  [[gnu::always_inline]] static Pair pair(F32 x) {
-    // s and 1 - s, neither taken from 1.
-    const F32 e = exp(-abs(x)), big = 1.0f / (1.0f + e), small = e * big;
-    const auto negative = x < 0.0f;
-    const F32 s = select(negative, small, big), rest = select(negative, big, small);
-    const F32 near = clamped(x, -150.0f, 150.0f);
-    // Far to the left e^x is too small to hold, x e^x and its slope (1 + x) e^x are not.
-    const F32 low = silu(x), far = low * (1.0f + 1.0f / min(broadcast(-1.0f), x));
-    const auto left = x < -80.0f;
-    return {select(left, low, max(broadcast(-150.0f), x) * s),
-            select(left, far, fma(near * s, rest, s))};
-  }
+  [[gnu::always_inline]] static Pair pair(F32 x) { return SwishUnit::pair_at(x, x, F32{}); }
 };
 struct SigmoidUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return sigmoid(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 e = exp(-abs(x)), d = 1.0f + e;  // s (1 - s) without taking s from 1
-    return {sigmoid(x), e / (d * d)};
+    const F32 e = exp(-abs(x));  // s (1 - s) without taking s from 1
+    const Reciprocal t = reciprocal_of_one_more(e, F32{});
+    const F32 big = t.value + t.low;
+    return {sigmoid(x), e * big * big};
   }
 };
 
 /// Calls f with the unit that a number names; p is its parameter where it has one.
 template <class F>
-inline void with_unit(Unit unit, float p, F f) {
+inline void with_unit(Unit unit, double p, F f) {
   switch (unit) {
     case Unit::identity:
       return f(IdentityUnit{});
@@ -127,7 +113,7 @@ inline void with_unit(Unit unit, float p, F f) {
     case Unit::tanh:
       return f(TanhUnit{});
     case Unit::elu:
-      return f(EluUnit{p, 1});
+      return f(EluUnit{static_cast<float>(p), 1});
     case Unit::selu:
       return f(EluUnit{1.6732632423543772f, 1.0507009873554805f});
     case Unit::softplus:
@@ -135,7 +121,7 @@ inline void with_unit(Unit unit, float p, F f) {
   }
 }
 
-inline void activation_forward(Unit unit, float p, int64_t n, const float* x, float* y, bool add) {
+inline void activation_forward(Unit unit, double p, int64_t n, const float* x, float* y, bool add) {
   with_unit(unit, p, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {
       put(y + i, u.value(load_some(x + i, lanes)), lanes, add);
@@ -143,7 +129,7 @@ inline void activation_forward(Unit unit, float p, int64_t n, const float* x, fl
   });
 }
 
-inline void activation_backward(Unit unit, float p, int64_t n, const float* dy, const float* x,
+inline void activation_backward(Unit unit, double p, int64_t n, const float* dy, const float* x,
                                 float* dx, bool add) {
   with_unit(unit, p, [=](auto u) {
     each_vector(n, [=](int64_t i, auto lanes) {

@@ -23,7 +23,7 @@ inline bool in_parts(const ops::AttentionScores& c) {
     return false;
   if (v.pattern == ops::KeyPattern::strided) return v.queries > 2 * v.stride;
   return v.pattern == ops::KeyPattern::fixed && v.global == 0 && v.prefix == 0 &&
-         std::min(v.stride, v.queries) >= 16;
+         std::min(v.stride, v.queries) >= 40;
 }
 /// What comes before the parts of a strided pattern: the last `stride` keys and the head.
 inline ops::AttentionScores near_keys(ops::AttentionScores c) {

@@ -22,7 +22,8 @@ enum class Unit : uint8_t {
 /// act(min(a, limit)) (max(-limit, min(b, limit)) + offset); limit: infinity for none.
 struct GateShape {
   Unit unit;
-  float parameter, limit, offset;
+  double parameter;
+  float limit, offset;
 };
 
 /// A row of swish with a learned beta: y (+)= x s(beta x), or with dy its gradient. beta moves by

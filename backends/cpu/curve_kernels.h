@@ -16,41 +16,60 @@ struct Pair {
 }
 [[gnu::always_inline]] inline F32 or_zero(I32 keep, F32 x) { return select(keep, x, F32{}); }
 
-/// s(z) = m m / d, 1 - s(z) = o o / d.
-struct HalfSigmoid {
-  F32 m, o, d;
-  [[gnu::always_inline]] explicit HalfSigmoid(F32 z) {
-    const F32 h = exp(-0.5f * abs(z)), one = broadcast(1.0f);
-    const auto left = z < 0.0f;
-    m = select(left, h, one);
-    o = select(left, one, h);
-    d = 1.0f + h * h;
-  }
+// To the left of 0 the shares below are held 2^24 times too large, so that x share(x) is still a
+// normal number where the share is none.
+constexpr float kUp = 24, kDown = 0x1p-24f;
+
+/// sigmoid(z + low) and sigmoid(-z - low) for z >= 0: an exponent needs more digits than a float
+/// has, at 80 half a unit of its last place is 32 of exp's.
+struct Shares {
+  F32 big, small;  // the small one 2^24 times too large
 };
-/// x s(z), z being beta x.
+[[gnu::always_inline]] inline Shares shares_of(F32 z, F32 low) {
+  const F32 e = exp_parts(-z, -low, broadcast(kUp));
+  const Reciprocal t = reciprocal_of_one_more(e * kDown, F32{});
+  const F32 big = t.value + t.low;
+  return {big, e * big};
+}
+
+/// The slope s (1 + t (1 - s)) of x s(z), t = x dz/dx: `big_t` is t times the big share.
+[[gnu::always_inline]] inline F32 slope_of(Shares of, F32 big_t, I32 left) {
+  return select(left, fma(of.small, big_t, of.small) * kDown, fma(of.small * kDown, big_t, of.big));
+}
+
+/// x s(z + low), z + low being beta x.
 struct SwishUnit {
-  float beta;
-  [[gnu::always_inline]] static F32 bounded(F32 x, F32 z) {
-    return select(z < 0.0f, clamped(x, -1e30f, 1e30f), x);
+  float beta, beta_low;
+  explicit SwishUnit(double b)
+      : beta(static_cast<float>(b)), beta_low(static_cast<float>(b - static_cast<double>(beta))) {}
+  static constexpr float kFar = 150;  // x s(z) is 0 or x from here on
+  [[gnu::always_inline]] static Shares shares(F32 z, F32 low) {
+    const F32 size = abs(z), side = select(z < 0.0f, -low, low);
+    return shares_of(min(broadcast(kFar), size), select(size < kFar, side, F32{}));
   }
-  [[gnu::always_inline]] static F32 value_at(F32 x, F32 z) {
-    const HalfSigmoid s(z);
-    return bounded(x, z) * s.m * (s.m / s.d);
+  [[gnu::always_inline]] static F32 value_at(F32 x, F32 z, F32 low) {
+    const Shares of = shares(z, low);
+    return select(z < 0.0f, clamped(x, -1e30f, 1e30f) * of.small * kDown, x * of.big);
   }
-  [[gnu::always_inline]] static Pair pair_at(F32 x, F32 z) {
-    const HalfSigmoid s(z);
-    const F32 inverse = 1.0f / s.d, q = s.m * inverse, t = clamped(z, -1e4f, 1e4f);
-    return {bounded(x, z) * s.m * q, (1.0f + t * (s.o * s.o * inverse)) * s.m * q};
+  [[gnu::always_inline]] static Pair pair_at(F32 x, F32 z, F32 low) {
+    const Shares of = shares(z, low);
+    return {value_at(x, z, low), slope_of(of, clamped(z, -kFar, kFar) * of.big, z < 0.0f)};
   }
-  [[gnu::always_inline]] F32 value(F32 x) const { return value_at(x, x * beta); }
-  [[gnu::always_inline]] Pair pair(F32 x) const { return pair_at(x, x * beta); }
+  [[gnu::always_inline]] F32 low(F32 x, F32 z) const {
+    return fma(x, broadcast(beta_low), fma(x, broadcast(beta), -z));
+  }
+  [[gnu::always_inline]] F32 value(F32 x) const { return value_at(x, x * beta, low(x, x * beta)); }
+  [[gnu::always_inline]] Pair pair(F32 x) const { return pair_at(x, x * beta, low(x, x * beta)); }
 };
 
 struct TanhUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return tanh(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    const F32 t = tanh(x);
-    return {t, 1.0f - t * t};
+    // 4 e, e = exp(-2 |x|), which is still a normal number where e is none.
+    const F32 e = exp_parts(-2.0f * abs(x), F32{}, broadcast(2.0f));
+    const Reciprocal t = reciprocal_of_one_more(0.25f * e, F32{});
+    const F32 big = t.value + t.low;
+    return {tanh(x), e * big * big};
   }
 };
 
@@ -90,10 +109,11 @@ inline void soft_cap(int64_t n, float cap, const float* dy, const float* x, floa
 inline void learned_swish(const LearnedSwishRow& a) {
   each_vector(a.n, [&](int64_t i, auto lanes) {
     const F32 x = load_some(a.x + i, lanes);
-    const F32 z = x * (a.step == 0 ? broadcast(*a.beta) : load_some(a.beta + i, lanes));
-    if (a.dy == nullptr) return put(a.y + i, SwishUnit::value_at(x, z), lanes, a.add);
+    const F32 beta = a.step == 0 ? broadcast(*a.beta) : load_some(a.beta + i, lanes);
+    const F32 z = x * beta, low = fma(x, beta, -z);
+    if (a.dy == nullptr) return put(a.y + i, SwishUnit::value_at(x, z, low), lanes, a.add);
     const F32 dy = load_some(a.dy + i, lanes);
-    if (a.y != nullptr) put(a.y + i, dy * SwishUnit::pair_at(x, z).slope, lanes, a.add);
+    if (a.y != nullptr) put(a.y + i, dy * SwishUnit::pair_at(x, z, low).slope, lanes, a.add);
     if (a.sums == nullptr) return;
     const F32 h = exp(-0.5f * abs(z)), part = clamped(x, -1e30f, 1e30f) * h / (1.0f + h * h);
     put(a.sums + i, dy * (part * part), lanes, true);

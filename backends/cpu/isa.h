@@ -70,8 +70,8 @@ struct IsaTable {
   void (*dropout)(const DropoutRow& a);
 
   /// activation_kernels.h
-  void (*activation_forward)(Unit unit, float p, int64_t n, const float* x, float* y, bool add);
-  void (*activation_backward)(Unit unit, float p, int64_t n, const float* dy, const float* x,
+  void (*activation_forward)(Unit unit, double p, int64_t n, const float* x, float* y, bool add);
+  void (*activation_backward)(Unit unit, double p, int64_t n, const float* dy, const float* x,
                               float* dx, bool add);
   void (*gate_forward)(const GateShape& g, int64_t n, const float* a, const float* b, float* y,
                        bool add);

@@ -22,6 +22,7 @@ void register_kernels() {
   register_relative();
   register_residual();
   register_rope();
+  register_scan();
   register_softmax();
 }
 

@@ -25,6 +25,7 @@ void register_reductions_backward();
 void register_relative();
 void register_residual();
 void register_rope();
+void register_scan();
 void register_softmax();
 
 }  // namespace tally::cpu

@@ -1,11 +1,9 @@
 // Convolution and recurrences over tokens: shared out by channels or heads, which do not meet, so
 // each sum is the reference's, in its order.
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/loop_axes.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/causal_conv1d.h"
 #include "core/ops/gated_delta_rule.h"
-#include "core/ops/selective_scan.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
@@ -138,69 +136,6 @@ void delta_backward(const ops::GatedDeltaRule::Backward& call) {
   });
 }
 
-// Channels share B and C, which the forward only reads.
-template <class T>
-void scan_forward(const ops::SelectiveScan::Forward& call) {
-  parallel_for(call.a.shape[0], 8, [&](int64_t begin, int64_t end) {
-    const auto some = [&](const auto& v, int axis) { return cut<T>(v, axis, begin, end - begin); };
-    ops::SelectiveScan::Forward{some(call.x, 2),
-                                some(call.dt, 2),
-                                some(call.a, 0),
-                                call.bm,
-                                call.cm,
-                                some(call.d, 0),
-                                some(call.state, 1),
-                                some(call.y, 2),
-                                some(call.last, 1),
-                                some(call.states, 2)}
-        .template reference<T>();
-  });
-}
-
-// `v` in memory of its own: what one sequence gives to a parameter's gradient.
-template <class T>
-Out own_part(Out v, std::vector<T>& parts, int64_t sequence) {
-  if (!v.defined()) return v;
-  v.data = parts.data() + sequence * v.numel();
-  v.strides = contiguous_strides(v.shape);
-  v.accumulate = false;
-  return v;
-}
-// Adds the sequences' parts in order.
-template <class T>
-void add_parts(const Out& v, const std::vector<T>& parts) {
-  if (!v.defined()) return;
-  const int64_t n = v.numel();
-  for (int64_t i = 0; i < n; ++i) {
-    T sum(0);
-    for (size_t k = static_cast<size_t>(i); k < parts.size(); k += static_cast<size_t>(n))
-      sum += parts[k];
-    v.put(v.pointer<T>()[offset_of(i, v.shape, v.strides)], sum);
-  }
-}
-
-// All channels of a token meet in dB and dC, all tokens in dA and dD: shared out by sequences.
-template <class T>
-void scan_backward(const ops::SelectiveScan::Backward& c) {
-  const int64_t batch = c.x.shape[0];
-  std::vector<T> da(static_cast<size_t>(batch * c.da.numel())),
-      dd(static_cast<size_t>(batch * c.dd.numel()));
-  parallel_for(batch, 1, [&](int64_t b, int64_t end) {
-    for (; b < end; ++b) {
-      const auto one = [&](const auto& v) { return cut<T>(v, 0, b, 1); };
-      ops::SelectiveScan::Backward{one(c.dy),    one(c.dlast), one(c.x),
-                                   one(c.dt),    c.a,          one(c.bm),
-                                   one(c.cm),    c.d,          one(c.states),
-                                   one(c.dx),    one(c.ddt),   own_part(c.da, da, b),
-                                   one(c.dbm),   one(c.dcm),   own_part(c.dd, dd, b),
-                                   one(c.dstate)}
-          .template reference<T>();
-    }
-  });
-  add_parts(c.da, da);
-  add_parts(c.dd, dd);
-}
-
 template <class T>
 void register_for(DType dtype) {
   const auto type = static_cast<size_t>(dtype);
@@ -208,8 +143,6 @@ void register_for(DType dtype) {
   kernels<ops::CausalConv1d::Backward>[kCPU.kind][type] = conv_backward<T>;
   kernels<ops::GatedDeltaRule::Forward>[kCPU.kind][type] = delta_forward<T>;
   kernels<ops::GatedDeltaRule::Backward>[kCPU.kind][type] = delta_backward<T>;
-  kernels<ops::SelectiveScan::Forward>[kCPU.kind][type] = scan_forward<T>;
-  kernels<ops::SelectiveScan::Backward>[kCPU.kind][type] = scan_backward<T>;
 }
 
 }  // namespace

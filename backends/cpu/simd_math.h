@@ -90,12 +90,22 @@ struct Reciprocal {
 /// its square + low hold more than one float does. (The form is Numerical Recipes' erfcc, turned
 /// round so that P(0) = 0.)
 [[gnu::always_inline]] inline F32 erfc_parts(F32 a, F32 a_low, F32 square, F32 low, F32 shift) {
-  constexpr float kP[] = {-0x1.41bb04p+0f, -0x1.3670cap-2f, 0x1.484abep-3f,  0x1.9cd09ep-3f,
-                          0x1.9be8p-6f,    -0x1.ba8a7cp-7f, -0x1.6f6094p-5f, -0x1.17ba5ep-2f,
-                          0x1.702536p-2f,  -0x1.ee1a46p-4f};
-  const F32 half = 0.5f * a;
-  const Reciprocal t = reciprocal_of_one_more(half, 0.5f * a_low);
-  const F32 u = half * t.value, e = exp_parts(-square, fma(polynomial(kP, u), u, -low), shift);
+  constexpr float kFirst = -0x1.41bb04p+0f;
+  constexpr float kP[] = {-0x1.3670cap-2f, 0x1.484abep-3f,  0x1.9cd09ep-3f,
+                          0x1.9be8p-6f,    -0x1.ba8a7cp-7f, -0x1.6f6094p-5f,
+                          -0x1.17ba5ep-2f, 0x1.702536p-2f,  -0x1.ee1a46p-4f};
+  const F32 half = 0.5f * a, half_low = 0.5f * a_low;
+  const Reciprocal t = reciprocal_of_one_more(half, half_low);
+  const F32 u = half * t.value;
+  const F32 u_low = fma(half, t.value, -u) + fma(half, t.low, half_low * t.value);
+  // The exponent in two floats: kFirst u - square and what that sum leaves, P's other terms, and
+  // what u could not hold times the slope.
+  const F32 first = kFirst * u, first_low = fma(broadcast(kFirst), u, -first);
+  const F32 high = first - square, part = high - first;
+  const F32 left = (first - (high - part)) - (square + part);
+  const F32 rest = fma(polynomial(kP, u), u * u, first_low);
+  const F32 slope = fma(u, 0.4f * u, broadcast(kFirst));
+  const F32 e = exp_parts(high, fma(slope, u_low, rest + (left - low)), shift);
   return fma(e, t.value, e * t.low);
 }
 

@@ -230,7 +230,6 @@ def main():
         programs.prepare(mutants)
         run_stage(programs.run, "prove", mutants, results, args.jobs)
     if any(not results.of(m) for m in mutants) and not args.proofs:
-        programs.prepare_tests([m for m in mutants if not results.of(m)])
         run_stage(programs.run, "test", mutants, results, args.jobs)
     check_proofs(programs.without_mutant, mutants, results, args.jobs)
     return summary(mutants, results, time.time() - started)

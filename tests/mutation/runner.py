@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -44,6 +45,7 @@ class Runner:
         self.calls = re.findall(r"ops::(\w+)::(\w+)", (ROOT / "core/ops/all.h").read_text())
         self.isa = "avx512" if "avx512dq" in pathlib.Path("/proc/cpuinfo").read_text() else "avx2"
         self.dependents = {}
+        self.one_build = threading.Lock()
 
     # --- compiling and linking ---------------------------------------------------------------
 
@@ -123,6 +125,7 @@ class Runner:
                 objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
         for test in [*mutant.options.get("tests", []), "op_fixture_test"]:
             more = sorted((ROOT / "cli").glob("verify_ops*.cpp")) if test == "op_fixture_test" else []
+            self.make(self.linked_by(test))
             for source in [*more, ROOT / f"tests/{test}.cpp"]:
                 objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
             yield test, self.link([*objects, self.test_main()], shadow / test), []
@@ -158,6 +161,7 @@ class Runner:
     def test_kernel(self, mutant, shadow):
         found = self.kernel_object(mutant, shadow)
         for test in [*mutant.options.get("tests", []), *KERNEL_TESTS]:
+            self.make([test])
             yield test, self.link([self.test_object(test), self.test_main(), found], shadow / test), []
 
     # --- both --------------------------------------------------------------------------------
@@ -200,14 +204,21 @@ class Runner:
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
 
+    def linked_by(self, test):
+        """The targets that a test links."""
+        line = re.search(rf"tally_test\({test} .*", (ROOT / "tests/CMakeLists.txt").read_text()).group(0)
+        libs = re.search(r"LIBS ([^)]*)", line).group(1).split()
+        return ["tally_test_main", *(lib.replace("::", "_") for lib in libs)]
+
     def make(self, targets):
-        if not (self.build / "CMakeCache.txt").exists():
-            subprocess.run(["cmake", "-S", ROOT, "-B", self.build, "-G", "Ninja", "-DTALLY_TESTS=ON",
-                            "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON"], check=True,
-                           stdout=subprocess.DEVNULL)
-        jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
-        subprocess.run(["cmake", "--build", self.build, "--parallel", jobs, "--target", *targets],
-                       check=True, stdout=subprocess.DEVNULL)
+        with self.one_build:
+            if not (self.build / "CMakeCache.txt").exists():
+                subprocess.run(["cmake", "-S", ROOT, "-B", self.build, "-G", "Ninja", "-DTALLY_TESTS=ON",
+                                "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_UNITY_BUILD=ON"], check=True,
+                               stdout=subprocess.DEVNULL)
+            jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
+            subprocess.run(["cmake", "--build", self.build, "--parallel", jobs, "--target", *targets],
+                           check=True, stdout=subprocess.DEVNULL)
 
     def prepare(self, mutants):
         """Builds what mutants are compiled and linked with."""
@@ -216,8 +227,3 @@ class Runner:
         self.compile(HERE / "common.h", self.work / "common.h.gch", self.work, ["-x", "c++-header"])
         if any(m.of_kernel() for m in mutants):
             self.kernel_proofs = self.compile(HERE / "kernel_proofs.cpp", self.work / "kernel.o", self.work)
-
-    def prepare_tests(self, mutants):
-        kernels = [m for m in mutants if m.of_kernel()]
-        tests = {t for m in kernels for t in [*KERNEL_TESTS, *m.options.get("tests", [])]}
-        self.make([*sorted(tests), "tally_cli", "tally_test_main"])

@@ -122,6 +122,14 @@ struct VisibleKeys {
     if (!causal && window == 0) return t * s;
     if (causal && window == 0 && pattern == KeyPattern::all && prefix == 0)
       return t * (s - t) + t * (t + 1) / 2;
+    if (causal && pattern == KeyPattern::all && prefix == 0 && global == 0) {
+      // min(place + 1, window) each: in closed form, a ledger asks it of every layer.
+      const auto w = static_cast<double>(window);
+      const auto up_to = [w](double n) {
+        return n <= w ? n * (n + 1) / 2 : w * (w + 1) / 2 + (n - w) * w;
+      };
+      return up_to(s) - up_to(s - t);
+    }
     double n = 0;
     for (int64_t i = 0; i < queries; ++i) n += static_cast<double>(of(i).count());
     return n;
