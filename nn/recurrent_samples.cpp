@@ -22,7 +22,8 @@ Sample delta_net(const std::string& name, DeltaNetOptions o, const SampleInput& 
   const ModuleUse<DeltaNet> use{
       [o](DType t, Device d) { return std::make_unique<DeltaNet>(o, t, d); },
       [](DeltaNet& m, const Tensors& in) -> Tensors { return {m.forward(in[0])}; }};
-  return module_sample("delta_net", name, use, {x});
+  // A key head that serves several value heads is a view that repeats: it is read once.
+  return module_sample("delta_net", name, use, {x}).bounded();
 }
 
 }  // namespace
