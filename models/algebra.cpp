@@ -163,7 +163,9 @@ class Algebra {
         std::string("2 B T M, M = weights that multiply (head in, look-up out)") +
             (shown ? " - 2 B (prefix - 1) V D" : ""),
         fmt::format("2 x {} x {}", tokens, weights) +
-            (shown ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width()) : ""),
+            (shown
+                 ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width())
+                 : ""),
         forward, NAN, "FLOPs");
     const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
     const Pair pair = pair_of(r_.options.decode);

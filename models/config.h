@@ -162,7 +162,7 @@ struct ModelConfig {
   std::vector<std::string> attention_pattern;  // of full, window, strided, fixed; empty: all alike
   int64_t attention_stride = 0, attention_summary = 1;
   int64_t attention_global = 0, attention_prefix = 0;
-  int64_t document_end = -1;  // a token; -1: none
+  int64_t document_end = -1;                           // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
   bool attention_sink = false, attention_gate = false;
   double qkv_clip = 0;  // 0: none

@@ -25,29 +25,12 @@ struct TypeRow {
   size_t bytes;
   int64_t block = 1;
 };
-constexpr std::array<TypeRow, 23> kTypes = {{{"BOOL", 1},
-                                             {"U8", 1},
-                                             {"I8", 1},
-                                             {"F8_E4M3", 1},
-                                             {"F8_E5M2", 1},
-                                             {"I16", 2},
-                                             {"U16", 2},
-                                             {"F16", 2},
-                                             {"BF16", 2},
-                                             {"I32", 4},
-                                             {"U32", 4},
-                                             {"F32", 4},
-                                             {"I64", 8},
-                                             {"U64", 8},
-                                             {"F64", 8},
-                                             {"Q4_0", 18, 32},
-                                             {"Q4_1", 20, 32},
-                                             {"Q5_0", 22, 32},
-                                             {"Q5_1", 24, 32},
-                                             {"Q8_0", 34, 32},
-                                             {"Q4_K", 144, 256},
-                                             {"Q5_K", 176, 256},
-                                             {"Q6_K", 210, 256}}};
+constexpr std::array<TypeRow, 23> kTypes = {
+    {{"BOOL", 1},        {"U8", 1},          {"I8", 1},         {"F8_E4M3", 1},   {"F8_E5M2", 1},
+     {"I16", 2},         {"U16", 2},         {"F16", 2},        {"BF16", 2},      {"I32", 4},
+     {"U32", 4},         {"F32", 4},         {"I64", 8},        {"U64", 8},       {"F64", 8},
+     {"Q4_0", 18, 32},   {"Q4_1", 20, 32},   {"Q5_0", 22, 32},  {"Q5_1", 24, 32}, {"Q8_0", 34, 32},
+     {"Q4_K", 144, 256}, {"Q5_K", 176, 256}, {"Q6_K", 210, 256}}};
 
 /// A name as JSON writes it: control characters of a hostile file never reach the terminal.
 std::string quoted(const std::string& name) {

@@ -21,7 +21,9 @@ using test::TemporaryFolder;
 
 namespace {
 
-const std::string kTypes = std::string(TALLY_TEST_DATA) + "/gguf/types.gguf";
+const std::string kTypes = TALLY_TEST_DATA
+    "/gguf/"
+    "types.gguf";
 
 std::string fixture(const std::string& name) {
   return std::string(TALLY_TEST_DATA) + "/models/" + name;
