@@ -17,6 +17,8 @@ struct Error : std::runtime_error {
 inline std::string to_text(std::string_view s) { return std::string(s); }
 inline std::string to_text(const char* s) { return s; }
 inline std::string to_text(const std::string& s) { return s; }
+/// Shortest text that reads back as the same number. Declared before the template that calls it.
+std::string to_text(double v);
 template <class T>
 requires std::is_arithmetic_v<T> std::string to_text(T v) {
   if constexpr (std::is_same_v<T, bool>)
@@ -28,8 +30,6 @@ requires std::is_arithmetic_v<T> std::string to_text(T v) {
   else
     return to_text(static_cast<double>(v));
 }
-/// Shortest text that reads back as the same number.
-std::string to_text(double v);
 
 namespace detail {
 [[noreturn]] void throw_error(std::initializer_list<std::string> parts);

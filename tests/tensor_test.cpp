@@ -320,3 +320,11 @@ TEST_CASE("shape: prints with axis letters when it has them", "[tensor]") {
       Contains(
           "add: shapes must be equal or 1 on each axis counted from the last; got (2, 3) and (2)"));
 }
+
+TEST_CASE("error: numbers of every type are shown", "[error]") {
+  CHECK(to_text(0.5F) == "0.5");
+  CHECK(to_text(0.25) == "0.25");
+  CHECK(to_text(int64_t{-3}) == "-3");
+  CHECK(to_text(true) == "true");
+  CHECK_THROWS_WITH(check(false, "x = ", 1.5F), "x = 1.5");
+}
