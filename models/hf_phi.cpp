@@ -32,10 +32,8 @@ HfFamily phi3() {
   HfFamily f = like_llama(
       "phi3", [](ModelConfig& m) { m.norm_eps = 1e-5, m.context = 4096; },
       [](HfReader& r, ModelConfig& m) {
-        m.rope_original_context = 0;
         // Where the scaling stands in an entry of its own, this one stands beside it.
-        const int64_t original = r.integer("original_max_position_embeddings", 0);
-        m.rope_original_context = original;
+        m.rope_original_context = r.integer("original_max_position_embeddings", 0);
         r.read_rope("partial_rotary_factor", 1);
         if (m.rope_scaling == RopeScale::none) m.rope_original_context = 0;
         r.read_windows(every_layer);

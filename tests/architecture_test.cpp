@@ -12,6 +12,7 @@
 #include "models/config_json.h"
 #include "optim/adamw.h"
 #include "tests/layer_values.h"
+#include "tests/message_of.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -67,13 +68,10 @@ ModelOnBatch made(const ModelConfig& c, Device device, int64_t b = 2, int64_t t 
 
 std::string refusal(ModelConfig c, const char* assignment) {
   RunConfig run{std::move(c), {}};
-  try {
+  return test::message_of([&] {
     apply_override(run, assignment);
     run.resolve_and_check("f");
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
+  });
 }
 
 }  // namespace

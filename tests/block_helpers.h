@@ -10,6 +10,7 @@
 #include "models/config_json.h"
 #include "models/recompute.h"
 #include "models/zoo.h"
+#include "tests/message_of.h"
 #include "tests/registered.h"
 
 namespace tally::test {
@@ -23,6 +24,11 @@ inline ModelConfig with(const Assignments& assignments) {
   for (const std::string& a : assignments) apply_override(c, "model." + a);
   c.resolve_and_check("test");
   return c.model;
+}
+
+/// What is said of them; "accepted" if nothing.
+inline std::string refusal(const Assignments& assignments) {
+  return message_of([&] { with(assignments); });
 }
 
 /// Every parameter normal, norms and gains included, so that no choice hides behind a 1 or a 0.

@@ -9,19 +9,6 @@ using namespace tally;
 using namespace tally::test;
 using Catch::Matchers::Contains;
 
-namespace {
-
-std::string refusal(const Assignments& assignments) {
-  try {
-    with(assignments);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
-}  // namespace
-
 TEST_CASE("block: with silent branches the stream's Jacobian is the identity, but for post-norm",
           "[block][L9]") {
   for (const char* placement : {"pre", "double", "output", "none", "post"}) {

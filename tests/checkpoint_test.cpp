@@ -8,24 +8,16 @@
 #include "core/error.h"
 #include "models/hf_names.h"
 #include "models/parameters.h"
+#include "tests/message_of.h"
 
 using Catch::Matchers::Contains;
 using namespace tally;
+using test::message_of;
 namespace fs = std::filesystem;
 
 namespace {
 
 const std::string kData = TALLY_TEST_DATA "/", kModels = kData + "models/";
-
-template <class F>
-std::string message(F action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 std::vector<float> stored(const SafetensorFile& file, const std::string& name) {
   std::vector<float> out(static_cast<size_t>(file.at(name).numel()));
@@ -48,7 +40,7 @@ std::string hf_error(const std::string& change) {
       R"({"model_type":"llama","vocab_size":16,"hidden_size":8,"intermediate_size":16,
       "num_hidden_layers":1,"num_attention_heads":4)" +
       change + "}";
-  return message([&] { hf_config_from_json(text, "config.json"); });
+  return message_of([&] { hf_config_from_json(text, "config.json"); });
 }
 
 /// A folder with ck_tied_no_head's weights and one tensor more.
@@ -143,16 +135,16 @@ TEST_CASE("checkpoint: separate and fused forms name the same rows", "[file]") {
 
 TEST_CASE("checkpoint: a tied head may be stored twice, not differently", "[file][error][F50]") {
   const TiedFolder same("lm_head.weight", 0), other("lm_head.weight", 1), extra("what.is.this", 0);
-  CHECK(message([&] { Checkpoint::hugging_face(same.path); }) == "accepted");
-  CHECK_THAT(message([&] { Checkpoint::hugging_face(other.path); }),
+  CHECK(message_of([&] { Checkpoint::hugging_face(same.path); }) == "accepted");
+  CHECK_THAT(message_of([&] { Checkpoint::hugging_face(other.path); }),
              Contains("lm_head.weight differs from model.embed_tokens.weight"));
-  CHECK_THAT(message([&] { Checkpoint::hugging_face(extra.path); }),
+  CHECK_THAT(message_of([&] { Checkpoint::hugging_face(extra.path); }),
              Contains("what.is.this has no place"));
 }
 
 TEST_CASE("checkpoint: buffers that hold no weights are passed over", "[file]") {
   const TiedFolder folder("model.layers.0.self_attn.rotary_emb.inv_freq", 0);
-  CHECK(message([&] { Checkpoint::hugging_face(folder.path); }) == "accepted");
+  CHECK(message_of([&] { Checkpoint::hugging_face(folder.path); }) == "accepted");
   CHECK(is_hf_buffer(hf_family("gpt2"), "h.0.attn.bias"));
   CHECK_FALSE(is_hf_buffer(hf_family("gpt2"), "h.0.attn.c_attn.bias"));
 }
@@ -174,11 +166,11 @@ TEST_CASE("checkpoint: our own weights are read back under our names", "[file][e
   for (size_t i = 0; i < tensors.size(); ++i) CHECK(ours(own, tensors[i].name) == data[i]);
 
   std::vector<float> small(1);
-  CHECK_THAT(message([&] { own.read("final_norm.weight", small); }), Contains("has 36 values"));
-  CHECK_THAT(message([&] { own.read("none", small); }), Contains("no parameter none"));
+  CHECK_THAT(message_of([&] { own.read("final_norm.weight", small); }), Contains("has 36 values"));
+  CHECK_THAT(message_of([&] { own.read("none", small); }), Contains("no parameter none"));
   tensors.pop_back();
   write_safetensors(path, tensors);
-  CHECK_THAT(message([&] { Checkpoint::own(source.config(), path); }),
+  CHECK_THAT(message_of([&] { Checkpoint::own(source.config(), path); }),
              Contains("head.weight is missing"));
   fs::remove_all(folder);
 }
@@ -229,9 +221,9 @@ TEST_CASE("hf_config: what would change the computation is refused by name",
   CHECK_THAT(hf_error(R"(,"tie_word_embeddings":"yes")"), Contains("tie_word_embeddings"));
   CHECK_THAT(hf_error(R"(,"hidden_act":"geluu")"), Contains("did you mean \"gelu\"?"));
   CHECK(hf_error(R"(,"sliding_window":null,"use_sliding_window":false,"_x":1)") == "accepted");
-  CHECK_THAT(message([] { hf_config_from_json(R"({"model_type":"gpt2"})", "config.json"); }),
+  CHECK_THAT(message_of([] { hf_config_from_json(R"({"model_type":"gpt2"})", "config.json"); }),
              Contains("config.json: n_layer is missing"));
-  CHECK_THAT(message([] { hf_config_from_json("{}", "config.json"); }), Contains("model_type"));
+  CHECK_THAT(message_of([] { hf_config_from_json("{}", "config.json"); }), Contains("model_type"));
 }
 
 TEST_CASE("hf_config: scaled rotary positions are read with all that they need", "[config][F25]") {
@@ -285,7 +277,7 @@ TEST_CASE("hf_config: every name of GELU means its own form", "[config][F12]") {
   CHECK(activation("gelu") == Activation::gelu);
   for (const char* name : {"gelu_new", "gelu_fast", "gelu_pytorch_tanh"})
     CHECK(activation(name) == Activation::gelu_tanh);
-  CHECK_THAT(message([&] { activation("quick_gelu"); }), Contains("quick_gelu"));
+  CHECK_THAT(message_of([&] { activation("quick_gelu"); }), Contains("quick_gelu"));
 }
 
 TEST_CASE("hf_config: GPT-2's variants of the scores are refused by name", "[config][error]") {
@@ -296,7 +288,7 @@ TEST_CASE("hf_config: GPT-2's variants of the scores are refused by name", "[con
         "vocab_size":16,"n_positions":4,)" +
                              std::string(change) + "}";
     const std::string key = std::string(change).substr(1, std::string(change).find(':') - 2);
-    CHECK_THAT(message([&] { hf_config_from_json(text, "config.json"); }), Contains(key));
+    CHECK_THAT(message_of([&] { hf_config_from_json(text, "config.json"); }), Contains(key));
   }
 }
 

@@ -13,33 +13,25 @@
 #include "models/suggest.h"
 #include "models/target.h"
 #include "models/zoo.h"
+#include "tests/message_of.h"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using namespace tally;
+using test::message_of;
 
 namespace {
 
-template <class F>
-std::string message(F action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string set_error(const std::string& assignment) {
   RunConfig config = find_preset("demo").config;
-  return message([&] { apply_override(config, assignment); });
+  return message_of([&] { apply_override(config, assignment); });
 }
 
 /// What resolve_and_check says of tiny-llama with the overrides.
 std::string check_error(std::initializer_list<const char*> assignments) {
   RunConfig config = find_preset("tiny-llama").config;
   for (const char* assignment : assignments) apply_override(config, assignment);
-  return message([&] { config.resolve_and_check("f.json"); });
+  return message_of([&] { config.resolve_and_check("f.json"); });
 }
 
 ModelConfig resolved(const char* preset) {
@@ -127,10 +119,10 @@ TEST_CASE("zoo: every preset resolves, and its parameters add up to the closed f
 }
 
 TEST_CASE("zoo: an unknown preset is refused with a suggestion", "[config][error]") {
-  CHECK(message([] { find_preset("lama-7b"); }) ==
+  CHECK(message_of([] { find_preset("lama-7b"); }) ==
         "there is no preset \"lama-7b\"; did you mean \"llama-7b\"?");
-  CHECK_THAT(message([] { find_preset("xyzxyz"); }), Contains("`tally models` lists them"));
-  CHECK_THAT(message([] { resolve_target("gpt2-mediun"); }), Contains("\"gpt2-medium\""));
+  CHECK_THAT(message_of([] { find_preset("xyzxyz"); }), Contains("`tally models` lists them"));
+  CHECK_THAT(message_of([] { resolve_target("gpt2-mediun"); }), Contains("\"gpt2-medium\""));
 }
 
 TEST_CASE("config: the closed form holds for every choice", "[config]") {
@@ -178,7 +170,7 @@ TEST_CASE("config: derived fields are filled in", "[config]") {
 
 TEST_CASE("config: unknown and ill-typed fields are refused by name", "[config][error]") {
   const auto read = [](const char* text) {
-    return message([&] { run_config_from_json(text, "f.json"); });
+    return message_of([&] { run_config_from_json(text, "f.json"); });
   };
   CHECK(read(R"({"model":{"layrs":1}})") ==
         "f.json: model: there is no field \"layrs\"; did you mean \"layers\"?");
@@ -295,10 +287,10 @@ TEST_CASE("target: a file, a run directory and a Hugging Face directory are foun
   CHECK(resolve_target(folder).config == config);
   CHECK(resolve_target(folder).kind == TargetKind::run);
   CHECK(resolve_target(folder + "/config.json").kind == TargetKind::file);
-  CHECK_THAT(message([&] { resolve_target(folder + "/none"); }),
+  CHECK_THAT(message_of([&] { resolve_target(folder + "/none"); }),
              Contains("there is no file or folder of that name"));
   fs::remove(folder + "/config.json");
-  CHECK_THAT(message([&] { resolve_target(folder); }), Contains("has no config.json"));
+  CHECK_THAT(message_of([&] { resolve_target(folder); }), Contains("has no config.json"));
   fs::remove_all(folder);
 
   const Target gpt2 = resolve_target(std::string(TALLY_TEST_DATA) + "/models" + "/gpt2");

@@ -1,27 +1,17 @@
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 
 #include "core/error.h"
 #include "data/json.h"
+#include "tests/message_of.h"
 
 /// What the tests of text, tokens and data share.
 namespace tally::test {
 
 inline std::string tokenizer_data(const std::string& name) {
   return std::string(TALLY_TEST_DATA) + "/tokenizer/" + name;
-}
-
-/// The message of the Error that `act` throws; "no error" if it throws none.
-inline std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 inline std::string repeated(std::string_view unit, size_t times) {

@@ -42,12 +42,7 @@ std::string refusal(const std::string& name, const std::string& key, const Json&
   Json document =
       parse_json(read_file(std::string(TALLY_TEST_DATA "/models/") + name + "/config.json"), name);
   document[key] = value;
-  try {
-    hf_config_from_json(document.dump(), "config.json");
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
+  return test::message_of([&] { hf_config_from_json(document.dump(), "config.json"); });
 }
 
 }  // namespace

@@ -10,23 +10,15 @@
 #include "models/hf_config.h"
 #include "models/parameters.h"
 #include "models/safetensor_file.h"
+#include "tests/message_of.h"
 
 using Catch::Matchers::Contains;
 using namespace tally;
+using test::message_of;
 
 namespace {
 
 const std::string kFolder = TALLY_TEST_DATA "/hostile/";
-
-template <class F>
-std::string message(F action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
 
 /// Runs every case of one kind through `open`; returns how many there were.
 template <class F>
@@ -38,7 +30,7 @@ int run_cases(const std::string& kind, F open) {
     ++cases;
     INFO(c["id"] << ": " << c["why"]);
     const auto start = std::chrono::steady_clock::now();
-    const std::string said = message([&] { open(kFolder + c["path"].get<std::string>()); });
+    const std::string said = message_of([&] { open(kFolder + c["path"].get<std::string>()); });
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
     INFO(said);
     CHECK((said == "accepted") == (c["expect"] == "accept"));

@@ -3,7 +3,7 @@
 #include "nn/latent_attention.h"
 
 #include "core/ops/position.h"
-#include "tests/op_values.h"
+#include "tests/layer_checks.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -37,46 +37,6 @@ nn::Positions positions_of(const nn::LatentAttentionOptions& o, Device device) {
   return p;
 }
 
-// The largest difference of the tokens `first`.. of y from those of `whole`, over its largest.
-double error_of(const Tensor& y, const Tensor& whole, int64_t first) {
-  const Numbers a = numbers(y), b = numbers(contiguous(whole.narrow(1, first, y.size(1))));
-  REQUIRE(a.size() == b.size());
-  double error = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    error = std::max(error, std::fabs(a[i] - b[i]));
-    size = std::max(size, std::fabs(b[i]));
-  }
-  return error / size;
-}
-
-double loss_of(const nn::LatentAttention& layer, const nn::Positions& positions, const Tensor& x,
-               const Tensor& dy) {
-  const PauseTape values_only;
-  return sum(mul(layer.forward(x, positions), dy)).item();
-}
-
-// Central differences of every number of `t` against its gradient.
-void check_gradient(const std::string& what, Tensor& t, const std::function<double()>& loss) {
-  const Numbers gradient = numbers(t.grad());
-  Numbers v = numbers(t);
-  const auto put = [&] {
-    backend(t.device()).copy_from_host(t.data(), v.data(), t.nbytes());
-    t.storage().note_write("test");
-  };
-  double size = 1e-3;
-  for (const double g : gradient) size = std::max(size, std::fabs(g));
-  for (size_t i = 0; i < v.size(); ++i) {
-    const double h = 1e-5, was = v[i];
-    v[i] = was + h, put();
-    const double up = loss();
-    v[i] = was - h, put();
-    const double slope = (up - loss()) / (2 * h);
-    v[i] = was, put();
-    INFO(what << "[" << i << "]: " << gradient[i] << ", differences " << slope);
-    CHECK(std::fabs(gradient[i] - slope) <= 1e-7 * size);
-  }
-}
-
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "latent attention: decoding equals the full pass at every position",
@@ -96,7 +56,7 @@ TEST_CASE_METHOD(Setup, "latent attention: decoding equals the full pass at ever
           const Tensor y =
               layer.forward_cached(contiguous(x.narrow(1, at, count)), positions, cache);
           INFO("prompt " << prompt << ", position " << at << ", q_lora_rank " << q_rank);
-          CHECK(error_of(y, whole, at) <= 1e-13);
+          CHECK(test::error_of(y, whole, at) <= 1e-13);
           at += count;
           CHECK(cache.length() == at);
         }
@@ -109,18 +69,9 @@ TEST_CASE_METHOD(Setup, "latent attention: gradients equal differences", "[layer
   for (int64_t q_rank : {0, 3}) {
     const auto o = options(q_rank);
     nn::LatentAttention layer = layer_of(o, kReference);
-    layer.requires_grad();
     const nn::Positions positions = positions_of(o, kReference);
-    Tensor x = random({kBatch, 3, o.d_model}, 1, kReference);
-    x.requires_grad_();
-    const Tensor dy = random(x.shape(), 2, kReference);
-    {
-      const Tape tape;
-      backward(layer.forward(x, positions), dy);
-    }
-    const auto loss = [&] { return loss_of(layer, positions, x, dy); };
-    check_gradient("x", x, loss);
-    for (auto& [name, p] : layer.named_parameters()) check_gradient(name, p, loss);
+    test::check_gradients(layer, random({kBatch, 3, o.d_model}, 1, kReference),
+                          [&](const Tensor& x) { return layer.forward(x, positions); });
   }
 }
 

@@ -15,6 +15,7 @@
 #include "models/zoo.h"
 #include "optim/adamw.h"
 #include "tests/layer_values.h"
+#include "tests/message_of.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -53,13 +54,10 @@ Tensor ids_of(const ModelConfig& c, int64_t t, uint64_t seed, Device device) {
 
 std::string refusal(std::initializer_list<const char*> assignments) {
   RunConfig run{small_latent(), {}};
-  try {
+  return test::message_of([&] {
     for (const char* assignment : assignments) apply_override(run, assignment);
     run.resolve_and_check("f");
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
+  });
 }
 
 }  // namespace

@@ -47,15 +47,6 @@ bool reaches(nn::Decoder& model, Ids v, size_t from, size_t at) {
   v[from] = v[from] == 9 ? 10 : 9;
   return logits_of(model, v)[at] != before;
 }
-std::string refusal(const Assignments& assignments) {
-  try {
-    with(assignments);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "accepted";
-}
-
 }  // namespace
 
 TEST_CASE("documents: tokens behind the end of one text are as if it had never been",

@@ -8,9 +8,11 @@
 
 #include "core/error.h"
 #include "models/weight_files.h"
+#include "tests/message_of.h"
 
 using Catch::Matchers::Contains;
 using namespace tally;
+using test::message_of;
 namespace fs = std::filesystem;
 
 namespace {
@@ -49,16 +51,6 @@ std::string refusal(const std::string& header, size_t data_bytes) {
   const std::string bytes = with_header(header, data_bytes);
   try {
     parse_safetensors(std::as_bytes(std::span(bytes)), "w");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-template <class F>
-std::string message(F action) {
-  try {
-    action();
   } catch (const Error& error) {
     return error.what();
   }
@@ -112,10 +104,12 @@ TEST_CASE("safetensors: the writer refuses what would not read back", "[file][er
   const std::vector<StoredTensor> wrong = {tensor("a", StoredType::f32, {3}, a)};
   const std::vector<StoredTensor> reserved = {tensor("__metadata__", StoredType::f32, {2}, a)};
   const std::vector<StoredTensor> bytes = {tensor("\xff", StoredType::f32, {2}, a)};
-  CHECK_THAT(message([&] { write_safetensors(folder / "w", twice); }), Contains("two tensors"));
-  CHECK_THAT(message([&] { write_safetensors(folder / "w", wrong); }), Contains("8 bytes of data"));
-  CHECK_THAT(message([&] { write_safetensors(folder / "w", reserved); }), Contains("__metadata__"));
-  CHECK_THAT(message([&] { write_safetensors(folder / "w", bytes); }), Contains("UTF-8"));
+  CHECK_THAT(message_of([&] { write_safetensors(folder / "w", twice); }), Contains("two tensors"));
+  CHECK_THAT(message_of([&] { write_safetensors(folder / "w", wrong); }),
+             Contains("8 bytes of data"));
+  CHECK_THAT(message_of([&] { write_safetensors(folder / "w", reserved); }),
+             Contains("__metadata__"));
+  CHECK_THAT(message_of([&] { write_safetensors(folder / "w", bytes); }), Contains("UTF-8"));
   CHECK_FALSE(fs::exists(folder / "w"));
 }
 
@@ -155,14 +149,15 @@ TEST_CASE("safetensors: narrow floats widen exactly, wide ones are not narrowed"
   std::vector<float> two(2);
   std::vector<double> doubles(2);
   std::vector<int64_t> integers(2);
-  CHECK_THAT(message([&] { read_values(tensor("d", StoredType::f64, {2}, wide), two); }),
+  CHECK_THAT(message_of([&] { read_values(tensor("d", StoredType::f64, {2}, wide), two); }),
              Contains("d: values of type F64 cannot be read as f32"));
-  CHECK_THAT(message([&] { read_values(tensor("i", StoredType::i8, {2}, small), two); }),
+  CHECK_THAT(message_of([&] { read_values(tensor("i", StoredType::i8, {2}, small), two); }),
              Contains("I8"));
-  CHECK_THAT(message([&] { read_values(tensor("d", StoredType::f64, {2}, wide), integers); }),
+  CHECK_THAT(message_of([&] { read_values(tensor("d", StoredType::f64, {2}, wide), integers); }),
              Contains("integers"));
-  CHECK_THAT(message([&] { read_values(tensor("d", StoredType::f64, {2}, wide), std::span(out)); }),
-             Contains("4 elements are wanted"));
+  CHECK_THAT(
+      message_of([&] { read_values(tensor("d", StoredType::f64, {2}, wide), std::span(out)); }),
+      Contains("4 elements are wanted"));
   read_values(tensor("d", StoredType::f64, {2}, wide), doubles);
   CHECK(doubles == wide);
   read_values(tensor("i", StoredType::i8, {2}, small), integers);
@@ -176,7 +171,7 @@ TEST_CASE("weights: an index may name only files in its own folder", "[file][err
   write_safetensors(folder / "s1", tensors);
   const auto open_with = [&](const std::string& map) {
     std::ofstream(folder / "model.safetensors.index.json") << R"({"weight_map":)" << map << "}";
-    return message([&] { WeightFiles(folder.path()); });
+    return message_of([&] { WeightFiles(folder.path()); });
   };
   CHECK(open_with(R"({"a":"s1"})") == "accepted");
   for (const char* name : {"../s1", "/etc/hostname", "x/s1", "..", ".", "", "a\\\\b", "s\\u0000"}) {
@@ -194,5 +189,6 @@ TEST_CASE("weights: an index may name only files in its own folder", "[file][err
 
 TEST_CASE("weights: a folder without weights is refused", "[file][error]") {
   const Folder folder;
-  CHECK_THAT(message([&] { WeightFiles(folder.path()); }), Contains("neither model.safetensors"));
+  CHECK_THAT(message_of([&] { WeightFiles(folder.path()); }),
+             Contains("neither model.safetensors"));
 }
