@@ -41,10 +41,7 @@ int convert(const ConvertOptions& o) {
   }
   RunDirectory run = RunDirectory::create(o.out);
   write_file_atomic(run.file("config.json"), to_json_text(config));
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
-    if (std::filesystem::is_regular_file(loaded.folder + "/" + name))
-      write_file_atomic(run.file(name), read_file(loaded.folder + "/" + name));
-  }
+  copy_tokenizer(loaded.folder, run.path());
   run.save({0, {{"converted from", std::filesystem::path(o.path).filename().string()}}}, after, {});
   if (o.json)
     print_json({{"run", o.out}, {"parameters", model->parameter_count()}});

@@ -1,11 +1,9 @@
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 #include "autograd/proof/run_sample.h"
 #include "cli/common.h"
 #include "cli/loaded_model.h"
-#include "data/file.h"
 #include "models/hf_export.h"
 #include "models/hf_writer.h"
 #include "models/profile.h"
@@ -24,13 +22,6 @@ double difference(nn::Decoder& a, nn::Decoder& b) {
     largest = std::max(largest, std::fabs(ours[i]));
   }
   return worst / largest;
-}
-
-void copy_tokenizer(const std::string& from, const std::string& to) {
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt"}) {
-    if (std::filesystem::is_regular_file(from + "/" + name))
-      write_file_atomic(to + "/" + name, read_file(from + "/" + name));
-  }
 }
 
 }  // namespace

@@ -77,21 +77,6 @@ int inspect_folder(const ImportOptions& o) {
   return 0;
 }
 
-/// The tokenizer of the imported model, where it has one, into the run directory.
-void bring_tokenizer(const std::string& from, const RunDirectory& run) {
-  if (is_gguf_file(from)) {
-    const GgufFile file(from);
-    if (file.content().find("tokenizer.ggml.model"))
-      save_tokenizer(parse_gguf_tokenizer(file.content(), from), run.path());
-    return;
-  }
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model"}) {
-    if (fs::is_regular_file(from + "/" + name))
-      write_file_atomic(run.file(name), read_file(from + "/" + name));
-  }
-}
-
 }  // namespace
 
 int import(const ImportOptions& o) {
@@ -103,7 +88,7 @@ int import(const ImportOptions& o) {
   LoadedModel loaded = load_model(o.path, dtype_of_options(o), kCPU);
   RunDirectory run = RunDirectory::create(o.out);
   write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
-  bring_tokenizer(o.path, run);
+  copy_tokenizer(o.path, run.path());
   run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
            loaded.model->named_state(), {});
   const int64_t parameters = loaded.model->parameter_count();

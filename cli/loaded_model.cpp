@@ -1,9 +1,14 @@
 #include "cli/loaded_model.h"
 
+#include <filesystem>
+
 #include "cli/run_inputs.h"
+#include "data/file.h"
+#include "data/gguf.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"
 #include "models/checkpoint.h"
+#include "models/gguf_file.h"
 #include "models/run_directory.h"
 
 namespace tally::cli {
@@ -53,5 +58,19 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
 }
 
 Tokenizer load_model_tokenizer(const LoadedModel& loaded) { return load_tokenizer(loaded.folder); }
+
+void copy_tokenizer(const std::string& from, const std::string& to) {
+  if (is_gguf_file(from)) {
+    const GgufFile file(from);
+    if (file.content().find("tokenizer.ggml.model"))
+      save_tokenizer(parse_gguf_tokenizer(file.content(), from), to);
+    return;
+  }
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model"}) {
+    if (std::filesystem::is_regular_file(from + "/" + name))
+      write_file_atomic(to + "/" + name, read_file(from + "/" + name));
+  }
+}
 
 }  // namespace tally::cli

@@ -24,5 +24,8 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
 void read_weights(nn::Module& model, const Checkpoint& checkpoint);
 /// The tokenizer that lies in the model's folder, or in its GGUF file. Error when there is none.
 Tokenizer load_model_tokenizer(const LoadedModel& loaded);
+/// Brings the tokenizer of a model, where it has one, into folder `to`: the files of a folder, or
+/// what its GGUF file holds.
+void copy_tokenizer(const std::string& from, const std::string& to);
 
 }  // namespace tally::cli
