@@ -7,7 +7,6 @@
 #include "cli/loaded_model.h"
 #include "data/file.h"
 #include "data/gguf.h"
-#include "data/tokenizer_io.h"
 #include "models/checkpoint.h"
 #include "models/config_json.h"
 #include "models/run_directory.h"
