@@ -11,6 +11,12 @@
 namespace tally {
 namespace {
 
+/// All layers but every n-th slide; kOtherwise: n where config.json is silent.
+template <int64_t kOtherwise>
+bool slides_by_pattern(HfReader& r, int64_t layer) {
+  return (layer + 1) % std::max<int64_t>(1, r.integer("sliding_window_pattern", kOtherwise)) != 0;
+}
+
 void gemma_defaults(ModelConfig& m) {
   m.norm_eps = 1e-6, m.context = 8192, m.head_dim = 256, m.tied_head = true;
   m.norm_gain = NormGain::one_plus_gamma;
@@ -34,6 +40,9 @@ void read_gemma_scores(HfReader& r, ModelConfig& m) {
   check(scalar > 0, r.where("query_pre_attn_scalar"), " must be above 0");
   m.attention_scale = 1 / std::sqrt(scalar);
 }
+void write_gemma_scores(HfWriter& w, const ModelConfig& m) {
+  w["query_pre_attn_scalar"] = HfWriter::whole_or_real(1 / (m.attention_scale * m.attention_scale));
+}
 
 HfFamily gemma2() {
   HfFamily f = gemma();
@@ -54,8 +63,7 @@ HfFamily gemma2() {
   f.rows.push_back({"mlp_output_norm", "post_feedforward_layernorm"});
   f.write = [](HfWriter& w, const ModelConfig& m) {
     w.rope(), w.windows();
-    w["query_pre_attn_scalar"] =
-        HfWriter::whole_or_real(1 / (m.attention_scale * m.attention_scale));
+    write_gemma_scores(w, m);
   };
   return f;
 }
@@ -70,11 +78,7 @@ HfFamily gemma3() {
   };
   f.read = [](HfReader& r, ModelConfig& m) {
     read_gemma_scores(r, m);
-    r.read_windows(
-        [](HfReader& reader, int64_t i) {
-          return (i + 1) % std::max<int64_t>(1, reader.integer("sliding_window_pattern", 6)) != 0;
-        },
-        4096);
+    r.read_windows(slides_by_pattern<6>, 4096);
     r.find("sliding_window_pattern");
     m.rope_local_base = r.number("rope_local_base_freq", 10000);
     r.read_rope();
@@ -83,8 +87,7 @@ HfFamily gemma3() {
   add_qk_norm(f);
   f.write = [](HfWriter& w, const ModelConfig& m) {
     w.rope_by_layer();
-    w["query_pre_attn_scalar"] =
-        HfWriter::whole_or_real(1 / (m.attention_scale * m.attention_scale));
+    write_gemma_scores(w, m);
   };
   return f;
 }
@@ -122,11 +125,7 @@ HfFamily cohere2() {
   f.fixed.clear();
   f.read = [](HfReader& r, ModelConfig& m) {
     r.read_rope();
-    r.read_windows(
-        [](HfReader& reader, int64_t i) {
-          return (i + 1) % std::max<int64_t>(1, reader.integer("sliding_window_pattern", 4)) != 0;
-        },
-        4096);
+    r.read_windows(slides_by_pattern<4>, 4096);
     r.find("sliding_window_pattern");
     for (const std::string& kind : m.attention_pattern)
       m.position_pattern.emplace_back(kind == "window" ? "global" : "none");

@@ -4,6 +4,31 @@
 
 namespace tally::samples {
 
+/// Every option of a loss with every other.
+struct LossChoice {
+  std::string name;
+  ops::LossOptions options;
+  bool bounded;  // targets decide what it costs
+};
+inline std::vector<LossChoice> loss_choices() {
+  std::vector<LossChoice> all;
+  for (const auto reduction : {ops::Reduction::mean, ops::Reduction::sum, ops::Reduction::none}) {
+    for (int bits = 0; bits < 16; ++bits) {
+      LossChoice c{
+          "options " + to_text(bits) + " of reduction " + to_text(static_cast<int>(reduction)),
+          {},
+          (bits & 8) != 0};
+      c.options.reduction = reduction;
+      c.options.label_smoothing = bits & 1 ? 0.2 : 0;
+      c.options.z_loss = bits & 2 ? 0.1 : 0;
+      if (bits & 4) c.options.soft_cap = 1.5;
+      if (bits & 8) c.options.ignore_index = 3;
+      all.push_back(c);
+    }
+  }
+  return all;
+}
+
 inline std::vector<Sample> cross_entropy() {
   using O = ops::CrossEntropy;
   O::Attrs mean, sum, none, all, shared, largest, every;
@@ -45,22 +70,12 @@ inline std::vector<Sample> cross_entropy() {
           .not_smooth(),
       sample<O>("wide rows", mean, {normal({3, 131}, 13), indices({3}, 14, 131)}),
   };
-  // Every option with every other.
   uint64_t seed = 100;
-  for (const auto reduction : {ops::Reduction::mean, ops::Reduction::sum, ops::Reduction::none}) {
-    for (int options = 0; options < 16; ++options) {
-      O::Attrs a;
-      a.reduction = reduction;
-      a.label_smoothing = options & 1 ? 0.2 : 0;
-      a.z_loss = options & 2 ? 0.1 : 0;
-      if (options & 4) a.soft_cap = 1.5;
-      if (options & 8) a.ignore_index = 3;
-      list.push_back(sample<O>(
-          "options " + to_text(options) + " of reduction " + to_text(static_cast<int>(reduction)),
-          a, {normal({4, 9}, ++seed), indices({4}, {0, 3, 8, 3})}));
-      list.back().bounded_cost = (options & 8) != 0;
-      list.back().derived = true;
-    }
+  for (const LossChoice& c : loss_choices()) {
+    list.push_back(
+        sample<O>(c.name, c.options, {normal({4, 9}, ++seed), indices({4}, {0, 3, 8, 3})}));
+    list.back().bounded_cost = c.bounded;
+    list.back().derived = true;
   }
   for (const auto& a : {mean, none}) {
     const std::string what = a.reduction == ops::Reduction::mean ? "mean " : "each ";

@@ -1,6 +1,5 @@
 #pragma once
-#include "autograd/samples/grid.h"
-#include "core/ops/cross_entropy.h"
+#include "autograd/samples/cross_entropy.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
 
@@ -47,24 +46,14 @@ inline std::vector<Sample> linear_cross_entropy() {
             {normal({300, 2}, 21), normal({3, 2}, 22), indices({300}, 23, 3)})
           .not_smooth(),
   };
-  // Every option with every other.
   uint64_t seed = 100;
-  for (const auto reduction : {ops::Reduction::mean, ops::Reduction::sum}) {
-    for (int options = 0; options < 16; ++options) {
-      O::Attrs a;
-      a.reduction = reduction;
-      a.label_smoothing = options & 1 ? 0.2 : 0;
-      a.z_loss = options & 2 ? 0.1 : 0;
-      if (options & 4) a.soft_cap = 1.5;
-      if (options & 8) a.ignore_index = 3;
-      const std::string name =
-          "options " + to_text(options) + " of reduction " + to_text(static_cast<int>(reduction));
-      list.push_back(
-          fused(name.c_str(), a,
-                {normal({4, 3}, ++seed), normal({9, 3}, ++seed), indices({4}, {0, 3, 8, 3})}));
-      list.back().bounded_cost = (options & 8) != 0;
-      list.back().derived = true;
-    }
+  for (const LossChoice& c : loss_choices()) {
+    if (c.options.reduction == ops::Reduction::none) continue;
+    list.push_back(
+        fused(c.name.c_str(), c.options,
+              {normal({4, 3}, ++seed), normal({9, 3}, ++seed), indices({4}, {0, 3, 8, 3})}));
+    list.back().bounded_cost = c.bounded;
+    list.back().derived = true;
   }
   for (const Shape& n :
        {Shape{1, 1, 1}, {1, 9, 17}, {3, 8, 16}, {9, 2, 33}, {17, 33, 2}, {3, 1, 65}}) {
