@@ -107,13 +107,14 @@ void compare_greedy(const RecordedCase& c, const RecordedModel& model, double bo
 /// What a recording did otherwise than the models of its family. transformers adds Falcon's ALiBi
 /// twice when attention is "eager": once in the mask and once to the scores; its other kinds of
 /// attention, and the code that the weights come from, add it once.
-std::vector<std::string> as_recorded(const RecordedCase& c, const ModelConfig& model) {
+std::vector<std::string> as_recorded(const RecordedCase& c, const std::string& folder) {
   const auto& metadata = c.file().metadata();
   const auto kind = metadata.find("attn_implementation");
   const bool eager = kind != metadata.end() && kind->second == "eager";
-  const bool falcon = model.position == Position::alibi && model.alibi_scale != 1;
-  if (!eager || !falcon) return {};
-  return {fmt::format("model.alibi_scale={:.17g}", 2 * model.alibi_scale)};
+  const HfModel model = read_hf_config(folder + "/config.json");
+  const bool is_falcon = model.family->model_type == std::string_view("falcon");
+  if (!eager || !is_falcon || model.config.position != Position::alibi) return {};
+  return {fmt::format("model.alibi_scale={:.17g}", 2 * model.config.alibi_scale)};
 }
 
 /// 4e-2, or three times what rounding the weights to bf16 alone moves the logits, all else in f32:
@@ -133,7 +134,7 @@ double coarse_bound(const RecordedCase& c, const std::string& folder, Device dev
 std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Device device) {
   const RecordedCase c(folder);
   const Checkpoint checkpoint = Checkpoint::hugging_face(folder);
-  const std::vector<std::string> changes = as_recorded(c, checkpoint.config());
+  const std::vector<std::string> changes = as_recorded(c, folder);
   for (const std::string& change : changes)
     fmt::print(stderr, "as recorded: {} (docs/hugging_face.md)\n", change);
   const RecordedModel model = load_recorded(c, folder, dtype, device, changes);

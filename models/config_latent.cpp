@@ -36,6 +36,8 @@ void check_unused_by_latent(const ModelConfig& c, const std::string& where) {
   refuse(c.attention_sink, "attention_sink", "false");
   refuse(c.attention_gate, "attention_gate", "false");
   refuse(c.fused_parallel, "fused_parallel", "false");
+  refuse(c.scalar_biases, "scalar_biases", "false");
+  refuse(c.document_end >= 0, "document_end", "-1");
   refuse(c.rope_fraction != 1 && c.rope_scaling != RopeScale::proportional, "rope_fraction", "1");
   check(c.position != Position::alibi && c.position != Position::xl_relative, where,
         ": attention = latent has position = none, learned, sinusoidal, rope or t5_bias; got ",

@@ -274,12 +274,14 @@ TEST_CASE("latent model: what does not fit is refused by name", "[config][error]
   for (const char* assignment :
        {"model.kv_heads=1", "model.qkv_bias=true", "model.attention_output_bias=true",
         "model.qk_norm=head", "model.qkv_clip=2", "model.attention_sink=true",
-        "model.attention_gate=true", "model.rope_fraction=0.5"}) {
+        "model.attention_gate=true", "model.rope_fraction=0.5", "model.document_end=7"}) {
     const std::string field(std::string_view(assignment).substr(6));
     CHECK_THAT(refusal({assignment}),
                Contains(field.substr(0, field.find('=')) +
                         " has no meaning for attention = latent; set it to"));
   }
+  CHECK_THAT(refusal({"model.scalar_biases=true", "model.residual_gain=scalar"}),
+             Contains("scalar_biases has no meaning for attention = latent"));
   CHECK_THAT(refusal({"model.position=alibi"}), Contains("rope or t5_bias; got alibi"));
   CHECK_THAT(refusal({"model.architecture=encoder", "model.position=none", "model.tied_head=true",
                       "model.head_bias=true"}),
