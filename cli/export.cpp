@@ -32,9 +32,9 @@ int export_model(const ExportOptions& o) {
   const HfFamily& family =
       o.family.empty() ? hf_family_for(config) : hf_family(o.family, "export: --family");
   const bool narrow = dtype_of_options(o) == DType::bf16;
-  const auto parameters = loaded.model->named_parameters();
+  const auto state = loaded.model->named_state();
   const ReadParameter read = [&](std::string_view name, std::span<float> out) {
-    for (const auto& [own, t] : parameters) {
+    for (const auto& [own, t] : state) {
       if (own == name) std::ranges::copy(to_host<float>(t), out.begin());
     }
   };

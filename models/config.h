@@ -133,7 +133,7 @@ struct ModelConfig {
   bool router_bias = false;
   bool router_renormalise = true;
   double router_scale = 1;
-  int64_t router_groups = 1, router_kept_groups = 1;
+  int64_t router_groups = 1, router_kept_groups = 1, router_best_of_group = 1;
   bool router_selection_bias = false;
   double router_bias_rate = 0;
   double load_balance_loss = 0;

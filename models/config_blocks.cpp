@@ -172,6 +172,7 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.router_bias = c.router_bias;
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.router.best_of_group = c.router_best_of_group;
   o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;

@@ -169,6 +169,8 @@ std::span<const Field<ModelConfig>> model_fields() {
       number("router_groups", &M::router_groups, 1, 1 << 16, "the experts lie in equal groups"),
       number("router_kept_groups", &M::router_kept_groups, 1, 1 << 16,
              "and are chosen from so many of them"),
+      number("router_best_of_group", &M::router_best_of_group, 1, 2,
+             "a group counts by the sum of its 1 (DeepSeek-V2) or 2 (V3) best scores"),
       flag("router_selection_bias", &M::router_selection_bias,
            "a bias that moves the choice of experts alone, kept beside the weights and not trained "
            "(DeepSeek-V3, arXiv:2412.19437)"),

@@ -204,8 +204,11 @@ std::vector<WeightSource> hf_weights(const ModelConfig& config, const HfFamily& 
                                      std::string_view prefix) {
   const SourceBuilder builder(config, family, prefix);
   std::vector<WeightSource> sources;
-  for (const ParameterSpec& parameter : parameter_specs(config)) {
+  for (const ParameterSpec& parameter : parameter_specs(config))
     sources.push_back(builder.build(parameter));
+  for (const ParameterSpec& buffer : buffer_specs(config)) {
+    WeightSource& source = sources.emplace_back(builder.build(buffer));
+    for (WeightPart& part : source.parts) part.trained = false;
   }
   return sources;
 }

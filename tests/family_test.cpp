@@ -92,6 +92,9 @@ TEST_CASE("family: one that can say all of the model is found, or what it lacks 
   CHECK(hf_family_for(config_of("qwen3")).model_type == std::string("qwen3"));
   CHECK_THROWS_WITH(hf_config_to_json(config_of("qwen3"), hf_family("llama")),
                     Catch::Contains("llama cannot say qk_norm = \"head\""));
+  ModelConfig trained = config_of("deepseek_v3_moe");  // choices of training alone are no obstacle
+  trained.router_bias_rate = 1e-3, trained.z_loss = 1e-4;
+  CHECK(hf_family_for(trained).model_type == std::string("deepseek_v3"));
   ModelConfig odd = config_of("llama1");
   odd.residual_gain = ResidualGain::vector;
   CHECK_THROWS_WITH(hf_family_for(odd), Catch::Contains("no published family"));
@@ -137,8 +140,8 @@ TEST_CASE("family: DeepSeek's entries that would change the computation are refu
   CHECK_THAT(refusal("deepseek_v2_dense", "v_head_dim", 0), Contains("v_head_dim must not be 0"));
   CHECK_THAT(refusal("deepseek_v2_moe", "topk_method", "noaux_tc"),
              Contains("greedy and group_limited_greedy are"));
-  CHECK_THAT(refusal("deepseek_v3_dense", "first_k_dense_replace", 1),
-             Contains("first_k_dense_replace: layers with experts are not supported"));
+  CHECK_THAT(refusal("deepseek_v3_moe", "topk_method", "greedy"),
+             Contains("only \"noaux_tc\" is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "num_nextn_predict_layers", 1), Contains("only 0 is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "scoring_func", "softmax"), Contains("sigmoid"));
 }
