@@ -7,6 +7,7 @@
 
 #include "models/config_attention.h"
 #include "models/config_latent.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -47,8 +48,17 @@ class Algebra {
           d(c_.t5_buckets) * d(c_.heads), d(p.position), "parameters");
     if (is_latent(c_))
       latent(p);
+    else if (is_shared(c_))
+      add("attention", "(2 H + 2 G) K D of each layer, 2 G of those that make keys and values",
+          "sum", d(shared_counts(c_).matrices), d(p.attention), "parameters");
     else
       attention(p);
+    if (c_.layer_input_dim > 0)
+      add("inputs of layers", "L P (V + 3 D), P = layer_input_dim",
+          fmt::format("{} x {} x ({} + 3 x {})", c_.layers, c_.layer_input_dim, c_.vocab,
+                      c_.d_model),
+          d(c_.layers * c_.layer_input_dim) * (d(c_.vocab) + 3 * d(c_.d_model)), d(p.layer_inputs),
+          "parameters");
     feed_forward(p);
     norms(p);
     if (c_.scalar_biases)
@@ -100,7 +110,10 @@ class Algebra {
     const FeedForwardCounts counts = feed_forward_counts(c_);
     const int64_t matrices = c_.gated ? 3 : 2, dense = c_.layers - counts.expert_layers;
     const int64_t bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
-    const double in_dense = d(dense) * d(matrices * c_.d_model * c_.d_ff + bias),
+    const double wider = d(c_.shared_kv_d_ff > 0 ? c_.shared_kv_layers : 0) *
+                         d(matrices * c_.d_model + (c_.mlp_bias ? matrices - 1 : 0)) *
+                         d(c_.shared_kv_d_ff - c_.d_ff);
+    const double in_dense = d(dense) * d(matrices * c_.d_model * c_.d_ff + bias) + wider,
                  in_experts = d(counts.parameters) - in_dense;
     if (dense > 0)
       add("mlp", fmt::format("L {} D F{}", matrices, bias ? " + L biases" : ""),
@@ -118,7 +131,7 @@ class Algebra {
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
-    const int64_t each = qk_norm_parameters(c_);
+    const int64_t heads = qk_norm_parameters(c_), inputs = layer_input_counts(c_).norms;
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -127,14 +140,18 @@ class Algebra {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(heads + inputs),
         "parameters");
-    if (each > 0)
+    if (inputs > 0)
+      add("norms of the layers' inputs", "L D + P", "sum", d(inputs), NAN, "parameters");
+    if (heads > 0)
       add(is_latent(c_) ? "norms of the latents" : "norms of q and k",
           is_latent(c_)                ? "L (Q + C)"
+          : is_shared(c_)              ? "2 K of each layer, K of those that take keys and values"
           : c_.qk_norm == QKNorm::head ? "2 L K"
                                        : "L (H + G) K",
-          fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
+          is_shared(c_) ? "sum" : fmt::format("{} x {}", c_.layers, heads / c_.layers), d(heads),
+          NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
     add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),
@@ -149,7 +166,9 @@ class Algebra {
     const int64_t in_attention = is_latent(c_)
                                      ? latent_counts(c_).matrices
                                      : ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model;
-    const int64_t matrices = c_.layers * in_attention + feed_forward_counts(c_).multiplied;
+    const int64_t matrices =
+        (is_shared(c_) ? shared_counts(c_).matrices : c_.layers * in_attention) +
+        feed_forward_counts(c_).multiplied + layer_input_counts(c_).matrices;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights =
         matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
@@ -167,9 +186,14 @@ class Algebra {
                  ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width())
                  : ""),
         forward, NAN, "FLOPs");
-    const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
     const Pair pair = pair_of(r_.options.decode);
-    const double full = d(pair.times) * d(b * t) * square * d(c_.heads * pair.width);
+    const auto width = [&](int64_t i) {
+      return d(is_shared(c_) ? layer_heads(c_, i).head_dim : pair.width);
+    };
+    const double square = over_layers(c_, [&](const auto& o, int64_t i) {
+      return width(i) * d(r_.options.decode ? kept_tokens(o, s) : s);
+    });
+    const double full = d(pair.times) * d(b * t) * square * d(c_.heads);
     add("attention, full square",
         fmt::format("{} B {} H {} L", pair.times, r_.options.decode ? "S" : "T^2", pair.name),
         fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, s, c_.heads, pair.width,
@@ -179,7 +203,10 @@ class Algebra {
         c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
     const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
-    const double causal = d(pair.times) * d(b) * pairs * d(c_.heads * pair.width);
+    const double causal =
+        d(pair.times) * d(b) * d(c_.heads) * over_layers(c_, [&](const auto& o, int64_t i) {
+          return width(i) * ops::visible_keys(o, t, s).pairs();
+        });
     const std::string leaves = fmt::format(" H {} L", pair.name);
     add("attention, what the mask leaves",
         sparse ? fmt::format("{} B T{}, times the keys a query sees", pair.times, leaves)
@@ -209,6 +236,7 @@ class Algebra {
     std::string name;
   };
   Pair pair_of(bool decode) const {
+    if (is_shared(c_)) return {4, c_.head_dim, "K by layer"};
     if (!is_latent(c_)) return {4, c_.head_dim, "K"};
     // The absorbed path scores with what the cache holds, and adds up its latents.
     if (decode) return {2, 2 * c_.kv_lora_rank + c_.qk_rope_head_dim, "(2 C + R)"};
@@ -252,6 +280,13 @@ class Algebra {
           fmt::format("{} x ({} + {}) x {}", c_.layers, c_.kv_lora_rank, c_.qk_rope_head_dim,
                       element()),
           d(c_.layers * numbers) * element(), r_.kv_cache_per_token, "bytes");
+      intensity_of_pass();
+      return;
+    }
+    if (is_shared(c_)) {
+      add("KV cache of a token", "2 G K bytes an element, of layers that make keys and values",
+          "sum", cache_size(c_, 1, 1).numbers_per_token * element(), r_.kv_cache_per_token,
+          "bytes");
       intensity_of_pass();
       return;
     }

@@ -53,6 +53,8 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.block = block_options(c);
   o.positions = position_options(c);
   o.attention = attention_options(c);
+  o.global_head_dim = c.global_head_dim, o.global_kv_heads = c.global_kv_heads;
+  o.taking = c.shared_kv_layers, o.taking_d_ff = c.shared_kv_d_ff;
   o.residual_scales = c.residual_scales;
   o.final_norm = c.final_norm == FinalNorm::on;
   o.embedding_norm = c.embedding_norm;

@@ -1,4 +1,6 @@
 #pragma once
+#include <functional>
+
 #include "core/ops/attention/options.h"
 #include "models/config.h"
 
@@ -17,6 +19,12 @@ std::vector<ops::AttentionOptions> attention_options(const ModelConfig& config);
 /// tokens.
 double visible_pairs(const ModelConfig& config, int64_t queries, int64_t keys);
 
+/// The sum of `of` a layer's options and its number.
+double over_layers(const ModelConfig& config,
+                   const std::function<double(const ops::AttentionOptions&, int64_t)>& of);
+
+/// Of `tokens`, those whose keys and values a layer with these options keeps.
+int64_t kept_tokens(const ops::AttentionOptions& options, int64_t tokens);
 /// Tokens whose keys and values a cache for `tokens` holds, of all layers together: a layer with a
 /// window keeps no more than it shows.
 int64_t cached_tokens(const ModelConfig& config, int64_t tokens);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -207,6 +208,8 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.experts = experts_of(c);
   o.attention = attention_of(c, o.norm);
   o.latent = latent_options(c);
+  o.shared = shared_options(c);
+  o.layer_input = c.layer_input_dim, o.scaled = c.layer_scale;
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -45,9 +46,10 @@ bool is_of_experts(std::string_view piece) { return piece.starts_with("mlp.exper
 
 /// Rows of one piece of `parameter`.
 int64_t rows_of(const ModelConfig& c, std::string_view piece, const ParameterSpec& parameter) {
-  if (piece == "attention.q") return c.heads * c.head_dim;
-  if (piece == "attention.k" || piece == "attention.v") return c.kv_heads * c.head_dim;
-  if (piece == "mlp.gate" || piece == "mlp.up") return c.d_ff;
+  const bool alike = c.attention != AttentionKind::shared;
+  if (piece == "attention.q" && alike) return c.heads * c.head_dim;
+  if ((piece == "attention.k" || piece == "attention.v") && alike) return c.kv_heads * c.head_dim;
+  if (piece == "mlp.gate" || piece == "mlp.up") return layer_heads(c, parameter.layer).d_ff;
   if (piece == "mlp.shared.gate" || piece == "mlp.shared.up")
     return c.shared_experts * c.expert_d_ff;
   if (piece == "mlp.experts.gate" || piece == "mlp.experts.up") return c.expert_d_ff;

@@ -229,6 +229,7 @@ void HfReader::read_rope_by_layer(const Json& rope, const std::string& at) {
   }
   check(rope.contains("sliding_attention"), at, ": sliding_attention is missing");
   ModelConfig local = config_;
+  local.rope_scaling = RopeScale::none;  // a family's default is that of the other layers
   const auto base = read_hf_rope(rope["sliding_attention"], at + ": sliding_attention", local);
   check(local.rope_scaling == RopeScale::none, at,
         ": sliding_attention: only the type default is supported in layers with a window");

@@ -5,6 +5,7 @@
 
 #include "models/architecture.h"
 #include "models/config_latent.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -47,8 +48,8 @@ class SpecList {
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
     shift(at + "attention_shift");
-    if (is_latent(c)) {
-      latent(at + "attention.");
+    if (is_latent(c) || is_shared(c)) {
+      is_latent(c) ? latent(at + "attention.") : shared(at + "attention.");
       behind_attention(at);
       return;
     }
@@ -101,6 +102,25 @@ class SpecList {
            Role::projection);
     linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
+  void shared(const std::string& at) {
+    const ModelConfig& c = config_;
+    const LayerHeads h = layer_heads(c, layer_);
+    const int64_t q = c.heads * h.head_dim, kv = h.kv_heads * h.head_dim;
+    linear(at + "q", q, c.d_model, false, Role::projection);
+    if (!h.takes) linear(at + "k", kv, c.d_model, false, Role::projection);
+    if (!h.takes && !h.keys_as_values) linear(at + "v", kv, c.d_model, false, Role::projection);
+    const bool gains = c.qk_norm == QKNorm::head && c.norm_gain != NormGain::none;
+    if (gains) add(at + "q_norm.weight", {h.head_dim}, Role::norm);
+    if (gains && !h.takes) add(at + "k_norm.weight", {h.head_dim}, Role::norm);
+    linear(at + "out", c.d_model, q, false, Role::residual_projection);
+  }
+  void layer_input(const std::string& at) {
+    const int64_t width = config_.layer_input_dim;
+    if (width == 0) return;
+    linear(at + "gate", width, config_.d_model, false, Role::projection);
+    linear(at + "projection", config_.d_model, width, false, Role::residual_projection);
+    norm(at + "norm");
+  }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
     if (config_.residual_gain == ResidualGain::vector) add(name, {config_.d_model}, Role::gain);
@@ -124,6 +144,7 @@ class SpecList {
   }
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
+    const int64_t wide = layer_heads(c, layer_).d_ff;
     norm(at + "mlp_norm", norms_of(c).mlp);
     shift(at + "mlp_shift");
     if (has_experts(c, layer_)) {
@@ -131,15 +152,15 @@ class SpecList {
     } else if (c.fused_parallel) {
       // The first matrices are in the block's input.
     } else if (c.gated && c.fused_gate_up) {
-      linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+      linear(at + "mlp.gate_up", 2 * wide, c.d_model, c.mlp_bias, Role::projection);
     } else {
-      if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
-      linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+      if (c.gated) linear(at + "mlp.gate", wide, c.d_model, c.mlp_bias, Role::projection);
+      linear(at + "mlp.up", wide, c.d_model, c.mlp_bias, Role::projection);
     }
     shift(at + "mlp.activation_shift");
     shift(at + "mlp.shift");
     if (!has_experts(c, layer_))
-      linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
+      linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);
     gain(at + "mlp_gain");
   }
@@ -148,6 +169,7 @@ class SpecList {
     const std::string at = "blocks." + std::to_string(layer) + ".";
     attention(at);
     mlp(at);
+    layer_input(at + "layer_input.");
     layer_ = 0;
   }
   std::vector<ParameterSpec> take() { return std::move(specs_); }
@@ -175,6 +197,11 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   list.add("embedding.weight", {config.vocab, width}, Role::embedding);
   if (config.embedding_dim > 0)
     list.linear("project_in", config.d_model, width, false, Role::projection);
+  if (const int64_t all = config.layers * config.layer_input_dim; all > 0) {
+    list.add("layer_inputs.embedding.weight", {config.vocab, all}, Role::embedding);
+    list.linear("layer_inputs.projection", all, config.d_model, false, Role::projection);
+    list.norm("layer_inputs.norm", true, config.layer_input_dim);
+  }
   if (config.position == Position::learned) {
     list.add("position.weight", {config.context + config.position_offset, config.d_model},
              Role::position);
@@ -195,11 +222,10 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
 std::vector<ParameterSpec> buffer_specs(const ModelConfig& c) {
   std::vector<ParameterSpec> list;
   for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string at = "blocks." + std::to_string(i) + ".";
     if (c.router_selection_bias && has_experts(c, i))
-      list.push_back({"blocks." + std::to_string(i) + ".mlp.router.selection_bias",
-                      {c.experts},
-                      Role::bias,
-                      i});
+      list.push_back({at + "mlp.router.selection_bias", {c.experts}, Role::bias, i});
+    if (c.layer_scale) list.push_back({at + "layer_scale", {1}, Role::gain, i});
   }
   return list;
 }
@@ -217,9 +243,12 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   const auto products = [&](int64_t width) { return (branches + 1) * d * width; };
   FeedForwardCounts n;
   for (int64_t i = 0; i < c.layers; ++i) n.expert_layers += has_experts(c, i);
-  const int64_t dense = c.layers - n.expert_layers, shared = c.shared_experts * c.expert_d_ff;
-  n.parameters = dense * layer(c.d_ff);
-  n.multiplied = dense * products(c.d_ff);
+  const int64_t shared = c.shared_experts * c.expert_d_ff;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (has_experts(c, i)) continue;
+    n.parameters += layer(layer_heads(c, i).d_ff);
+    n.multiplied += products(layer_heads(c, i).d_ff);
+  }
   if (n.expert_layers == 0) return n;
   const int64_t gate = c.shared_expert_gate ? d : 0;
   n.parameters += n.expert_layers * (c.experts * (d + c.router_bias + layer(c.expert_d_ff)) +
@@ -238,10 +267,11 @@ int64_t norm_width(const ModelConfig& c) {
 }
 
 int64_t qk_norm_parameters(const ModelConfig& c) {
-  if (is_latent(c)) return latent_counts(c).norms;
+  if (is_latent(c)) return c.layers * latent_counts(c).norms;
+  if (is_shared(c)) return shared_counts(c).norms;
   if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
   const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
-  return heads * c.head_dim * (c.norm_bias ? 2 : 1);
+  return c.layers * heads * c.head_dim * (c.norm_bias ? 2 : 1);
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
@@ -252,15 +282,17 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
-  n.attention = c.layers * latent_counts(c).matrices;
-  if (!is_latent(c))
+  n.attention = c.layers * latent_counts(c).matrices + shared_counts(c).matrices;
+  if (!is_latent(c) && !is_shared(c))
     n.attention =
         c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
                     (c.attention_output_bias ? c.d_model : 0) +
                     (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
                     (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
   n.mlp = feed_forward_counts(c).parameters;
-  n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
+  const LayerInputCounts inputs = layer_input_counts(c);
+  n.layer_inputs = inputs.table + inputs.matrices;
+  n.norms = norm_count(c) * norm_width(c) + qk_norm_parameters(c) + inputs.norms;
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);

@@ -32,7 +32,7 @@ struct ParameterSpec {
 /// Every parameter of the model in the order of the forward pass.
 std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 
-/// What is saved beside them and not trained: biases of routers' choices.
+/// What is saved beside them and not trained: biases of routers' choices, layer_scale.
 std::vector<ParameterSpec> buffer_specs(const ModelConfig&);
 
 /// Whether a layer has experts in place of its feed-forward layer.
@@ -48,15 +48,15 @@ FeedForwardCounts feed_forward_counts(const ModelConfig&);
 /// Norms of the model, and parameters of one.
 int64_t norm_count(const ModelConfig&);
 int64_t norm_width(const ModelConfig&);
-/// Those of the norms of queries and keys of a layer, or of latent attention's.
+/// Those of the norms of queries and keys of all layers, or of latent attention's.
 int64_t qk_norm_parameters(const ModelConfig&);
 
 /// Parameters by component, in closed form.
 struct ParameterCount {
   int64_t embedding = 0, position = 0, attention = 0, mlp = 0, norms = 0, gains = 0, head = 0;
-  int64_t shifts = 0;
+  int64_t shifts = 0, layer_inputs = 0;
   int64_t total() const {
-    return embedding + position + attention + mlp + norms + gains + shifts + head;
+    return embedding + position + attention + mlp + norms + gains + shifts + layer_inputs + head;
   }
 };
 ParameterCount parameter_counts(const ModelConfig&);

@@ -54,7 +54,8 @@ ModelConfig scaled(const Family& family, const Scale& s) {
   m.embedding_dim = width(full.embedding_dim);
   m.window = full.window > 0 ? s.context / 4 : 0;
   m.experts = std::min<int64_t>(full.experts, 8);
-  if (m.experts > 0) m.experts_per_token = 2, m.router_groups = m.router_kept_groups = m.router_best_of_group = 1;
+  if (m.experts > 0)
+    m.experts_per_token = 2, m.router_groups = m.router_kept_groups = m.router_best_of_group = 1;
   m.shared_experts = std::min<int64_t>(full.shared_experts, 1);
   m.first_expert_layer = std::min<int64_t>(full.first_expert_layer, 1);
   if (family.finish) family.finish(m);

@@ -49,7 +49,7 @@ FeedForwardOptions mlp_part(const Block::Options& o) {
 
 Block::Block(const Options& o, DType dtype, Device device)
     : attention_norm(first_norm(o), o.attention.d_model, dtype, device),
-      attention(o.latent ? AttentionOptions{} : attention_part(o), dtype, device),
+      attention(o.latent || o.shared ? AttentionOptions{} : attention_part(o), dtype, device),
       attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       attention_gain(gain_of(o, dtype, device)),
       mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
@@ -65,12 +65,17 @@ Block::Block(const Options& o, DType dtype, Device device)
         "fused_parallel, or the shifts");
   if (o.shifts) attention_shift = empty({}, dtype, device), mlp_shift = empty({}, dtype, device);
   if (o.latent) latent.emplace(*o.latent, dtype, device);
+  if (o.shared) shared.emplace(*o.shared, dtype, device);
+  if (o.layer_input > 0)
+    layer_input.emplace(o.layer_input, o.attention.d_model, o.mlp.activation, o.norm, dtype,
+                        device);
+  if (o.scaled) layer_scale = full({1}, 1, dtype, device);
   if (o.experts)
     experts.emplace(*o.experts, dtype, device);
   else
     mlp.emplace(mlp_part(o), dtype, device);
   if (!o.fused_parallel) return;
-  check(!o.experts && !o.latent && o.parallel == Parallel::shared_norm &&
+  check(!o.experts && !o.latent && !o.shared && o.parallel == Parallel::shared_norm &&
             !behind_branch(o.placement) && !attention_gain.defined() && o.residual.drop == 0 &&
             o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
             o.attention.qkv_bias == o.mlp.bias,
@@ -156,22 +161,31 @@ Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) cons
 
 std::array<Tensor, 2> Block::run(const Tensor& x, const Positions& positions,
                                  Generator* dropout) const {
-  if (options_.fused_parallel) return {fused(x, positions, dropout, nullptr), Tensor()};
+  if (options_.fused_parallel)
+    return {finish(fused(x, positions, dropout, nullptr), positions), Tensor()};
   const auto attend = [&](const Tensor& seen) {
-    return latent ? latent->forward(seen, positions, dropout)
-                  : attention.forward(seen, positions, dropout);
+    return latent   ? latent->forward(seen, positions, dropout)
+           : shared ? shared->forward(seen, positions, *positions.shared, dropout)
+                    : attention.forward(seen, positions, dropout);
   };
-  return through(x, attend, dropout);
+  auto [y, balance] = through(x, attend, dropout);
+  return {finish(std::move(y), positions), balance};
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
                              KVCache::Layer& cache) const {
-  if (options_.fused_parallel) return fused(x, positions, nullptr, &cache);
+  if (options_.fused_parallel) return finish(fused(x, positions, nullptr, &cache), positions);
   const auto attend = [&](const Tensor& seen) {
-    return latent ? latent->forward_cached(seen, positions, cache)
-                  : attention.forward_cached(seen, positions, cache);
+    return latent   ? latent->forward_cached(seen, positions, cache)
+           : shared ? shared->forward_cached(seen, positions, *positions.shared, cache)
+                    : attention.forward_cached(seen, positions, cache);
   };
-  return through(x, attend, nullptr)[0];
+  return finish(through(x, attend, nullptr)[0], positions);
+}
+
+Tensor Block::finish(Tensor y, const Positions& positions) const {
+  if (layer_input) y = layer_input->forward(y, positions.layer_input);
+  return layer_scale.defined() ? mul(y, layer_scale.detach()) : y;
 }
 
 void Block::visit(Visitor& v) {
@@ -181,6 +195,8 @@ void Block::visit(Visitor& v) {
   v.parameter("input.bias", input.bias);
   if (latent)
     v.child("attention", *latent);
+  else if (shared)
+    v.child("attention", *shared);
   else
     v.child("attention", attention);
   v.child("attention_output_norm", attention_output_norm);
@@ -193,6 +209,8 @@ void Block::visit(Visitor& v) {
     v.child("mlp", *mlp);
   v.child("mlp_output_norm", mlp_output_norm);
   v.parameter("mlp_gain", mlp_gain);
+  if (layer_input) v.child("layer_input", *layer_input);
+  v.buffer("layer_scale", layer_scale);
 }
 
 }  // namespace tally::nn

@@ -2,9 +2,11 @@
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
 #include "nn/latent_attention.h"
+#include "nn/layer_inputs.h"
 #include "nn/mixture_of_experts.h"
 #include "nn/norm.h"
 #include "nn/parallel.h"
+#include "nn/shared_attention.h"
 
 namespace tally::nn {
 
@@ -53,6 +55,9 @@ class Block : public Module {
     ResidualOptions residual;
     AttentionOptions attention;
     std::optional<LatentAttentionOptions> latent;  // in place of attention, but for its d_model
+    std::optional<SharedAttentionOptions> shared;  // the same
+    int64_t layer_input = 0;  // width of an embedding of its own, added last; 0: none
+    bool scaled = false;      // all of it times a number that is kept and not trained
     FeedForwardOptions mlp;
     std::optional<MixtureOptions> experts;  // in place of mlp
     bool balance = false;                   // compute what keeps their load even
@@ -66,7 +71,9 @@ class Block : public Module {
   std::array<Tensor, 2> run(const Tensor& x, const Positions& positions, Generator* dropout) const;
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   /// Tokens that a cache has to keep for its attention; 0: all.
-  int64_t window() const { return latent ? latent->window() : attention.window(); }
+  int64_t window() const {
+    return latent ? latent->window() : shared ? shared->window() : attention.window();
+  }
   void visit(Visitor& v) override;
 
   // Those that a placement does not have are of kind none: before a branch (`post`: after the sum),
@@ -76,6 +83,7 @@ class Block : public Module {
   Matrix input;
   Attention attention;  // without matrices where it is latent
   std::optional<LatentAttention> latent;
+  std::optional<SharedAttention> shared;
   Norm attention_output_norm;
   Tensor attention_gain;              // () or (D), absent without
   Tensor attention_shift, mlp_shift;  // () before a branch's first matrix, absent without
@@ -84,6 +92,8 @@ class Block : public Module {
   std::optional<MixtureOfExperts> experts;
   Norm mlp_output_norm;
   Tensor mlp_gain;
+  std::optional<LayerInput> layer_input;
+  Tensor layer_scale;  // (1), a buffer; absent without
 
  private:
   ParallelLayer::Attrs parallel_attrs() const;
@@ -94,6 +104,7 @@ class Block : public Module {
   template <class Attend>
   std::array<Tensor, 2> through(const Tensor& x, const Attend& attend, Generator* dropout) const;
   Tensor feed_forward(const Tensor& x, Tensor& balance, bool training) const;
+  Tensor finish(Tensor y, const Positions& positions) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
               Generator* dropout) const;
   Options options_;

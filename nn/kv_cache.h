@@ -47,6 +47,8 @@ class KVCache {
       layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device,
                            windows.empty() ? 0 : windows[static_cast<size_t>(i)], values);
   }
+  /// Of layers that differ; the first counts the tokens.
+  explicit KVCache(std::vector<Layer> layers) : layers_(std::move(layers)) {}
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.
   int64_t length() const { return layers_.empty() ? 0 : layers_[0].length(); }
