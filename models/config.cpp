@@ -9,6 +9,7 @@
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
@@ -120,6 +121,7 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
   if (experts > 0 && expert_d_ff == 0) expert_d_ff = d_ff;
+  resolve_mixers(*this);
   if (architecture == Architecture::encoder_decoder) {
     if (encoder_layers == 0) encoder_layers = layers;
     if (encoder_heads == 0) encoder_heads = heads;
@@ -135,6 +137,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
   check_latent(*this, where, spelling);
+  check_mixers(*this, where, spelling);
   check_positions(*this, where, spelling);
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
@@ -143,9 +146,10 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
   const double weights =
       double(layers) * (width * d + 3 * d * double(d_ff) +
-                        3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
+                        3 * d * double(std::max(expert_d_ff, shared_expert_d_ff)) *
+                            double(experts + shared_experts)) +
       2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this) +
-      double(layers) * latent_bound(*this);
+      double(layers) * (latent_bound(*this) + mixer_bound(*this));
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

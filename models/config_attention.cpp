@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/suggest.h"
 
 namespace tally {
@@ -84,7 +85,9 @@ double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
   pairs.reserve(all.size());
   for (const auto& o : all) pairs.push_back(ops::visible_keys(o, queries, keys).pairs());
   double sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  }
   return sum;
 }
 
@@ -92,6 +95,7 @@ int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
   const auto all = attention_options(c);
   int64_t sum = 0;
   for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) != nn::Mixer::attention) continue;
     const ops::AttentionOptions& o = of_layer(all, i);
     const bool rolls = o.global == 0 && o.prefix == 0;  // what leaves the window is not seen again
     sum += rolls ? std::min(tokens, o.window.value_or(tokens)) : tokens;
@@ -106,7 +110,10 @@ CacheSize cache_size(const ModelConfig& c, int64_t written, int64_t read) {
   const auto in_layer = static_cast<double>(numbers);
   int64_t tokens = cached_tokens(c, written);
   if (c.architecture == Architecture::encoder_decoder) tokens += c.layers * read;
-  return {in_layer * static_cast<double>(c.layers), in_layer * static_cast<double>(tokens)};
+  const MixerCounts kept = recurrence_counts(c);
+  return {in_layer * static_cast<double>(mixer_layers(c).attention),
+          in_layer * static_cast<double>(tokens) + static_cast<double>(kept.recent),
+          static_cast<double>(kept.state)};
 }
 
 }  // namespace tally

@@ -28,6 +28,9 @@ class Decoder : public Module {
     PositionOptions positions;
     /// What the layers see, in turn, from the first again when it ends; empty: the block's.
     std::vector<ops::AttentionOptions> attention;
+    /// What mixes the tokens of the layers, in turn; empty: attention. block.delta_net and
+    /// block.mamba say how.
+    std::vector<Mixer> mixers;
     /// By layer, from the first again when the list ends: times block.residual.scale. Empty: 1.
     std::vector<double> residual_scales;
     bool final_norm = true, embedding_norm = false;  // of the blocks' kind
