@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/algebra_recurrence.h"
 #include "models/config_attention.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_shared.h"
 
 namespace tally {
@@ -16,7 +18,8 @@ std::string n(int64_t v) { return std::to_string(v); }
 
 class Algebra {
  public:
-  explicit Algebra(const Report& r) : r_(r), c_(r.config) {}
+  explicit Algebra(const Report& r)
+      : r_(r), c_(r.config), attending_(mixer_layers(r.config).attention) {}
   std::vector<Formula> lines() {
     parameters();
     products();
@@ -29,6 +32,9 @@ class Algebra {
   void add(const std::string& what, const std::string& formula, const std::string& numbers,
            double value, double counted, const std::string& unit) {
     lines_.push_back({what, formula, numbers, value, counted, unit});
+  }
+  void add_all(std::vector<Formula> lines) {
+    for (Formula& line : lines) lines_.push_back(std::move(line));
   }
   double d(int64_t v) const { return static_cast<double>(v); }
   double element() const { return static_cast<double>(size_of(r_.options.dtype)); }
@@ -53,6 +59,7 @@ class Algebra {
           "sum", d(shared_counts(c_).matrices), d(p.attention), "parameters");
     else
       attention(p);
+    add_all(recurrence_parameters(r_));
     if (c_.layer_input_dim > 0)
       add("inputs of layers", "L P (V + 3 D), P = layer_input_dim",
           fmt::format("{} x {} x ({} + 3 x {})", c_.layers, c_.layer_input_dim, c_.vocab,
@@ -85,10 +92,10 @@ class Algebra {
                                               : c_.attention_gate ? " + L (H K D and biases)"
                                               : attention_bias    ? " + L biases"
                                                                   : ""),
-        fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
+        fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", attending_, c_.heads, c_.head_dim,
                     c_.kv_heads, c_.head_dim, c_.d_model) +
-            (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
-        d(c_.layers) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
+            (attention_bias ? fmt::format(" + {} x {}", attending_, attention_bias) : ""),
+        d(attending_) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
         "parameters");
   }
 
@@ -100,10 +107,10 @@ class Algebra {
                                     : fmt::format("{} x {} x {}", c_.heads, k, c_.d_model);
     add("attention",
         fmt::format("L ({} + (C + R) D + H (N + M) C + H M D)", q > 0 ? "Q (D + H K)" : "H K D"),
-        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", c_.layers,
+        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", attending_,
                     queries, l, c_.qk_rope_head_dim, c_.d_model, c_.heads, c_.qk_nope_head_dim,
                     c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model),
-        d(c_.layers) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
+        d(attending_) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
   }
 
   void feed_forward(const ParameterCount& p) {
@@ -150,7 +157,7 @@ class Algebra {
           : is_shared(c_)              ? "2 K of each layer, K of those that take keys and values"
           : c_.qk_norm == QKNorm::head ? "2 L K"
                                        : "L (H + G) K",
-          is_shared(c_) ? "sum" : fmt::format("{} x {}", c_.layers, heads / c_.layers), d(heads),
+          is_shared(c_) ? "sum" : fmt::format("{} x {}", attending_, heads / attending_), d(heads),
           NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
@@ -167,8 +174,9 @@ class Algebra {
                                      ? latent_counts(c_).matrices
                                      : ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model;
     const int64_t matrices =
-        (is_shared(c_) ? shared_counts(c_).matrices : c_.layers * in_attention) +
-        feed_forward_counts(c_).multiplied + layer_input_counts(c_).matrices;
+        (is_shared(c_) ? shared_counts(c_).matrices : attending_ * in_attention) +
+        recurrence_counts(c_).matrices + feed_forward_counts(c_).multiplied +
+        layer_input_counts(c_).matrices;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights =
         matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
@@ -197,12 +205,13 @@ class Algebra {
     add("attention, full square",
         fmt::format("{} B {} H {} L", pair.times, r_.options.decode ? "S" : "T^2", pair.name),
         fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, s, c_.heads, pair.width,
-                    c_.layers),
+                    attending_),
         full, NAN, "FLOPs");
     const bool sparse =
         c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
-    const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
+    // Keys that a query sees, on average.
+    const double seen = attending_ > 0 ? pairs / (d(t) * d(attending_)) : 0;
     const double causal =
         d(pair.times) * d(b) * d(c_.heads) * over_layers(c_, [&](const auto& o, int64_t i) {
           return width(i) * ops::visible_keys(o, t, s).pairs();
@@ -213,7 +222,7 @@ class Algebra {
         : r_.options.decode ? fmt::format("{} B S{}", pair.times, leaves)
                             : fmt::format("{} B T (T + 1){}", pair.times / 2, leaves),
         fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, seen, c_.heads, pair.width,
-                    c_.layers),
+                    attending_),
         causal, NAN, "FLOPs");
     const double passes = r_.options.train ? 3 : 1;
     const std::string times =
@@ -248,8 +257,8 @@ class Algebra {
   double by_distance(double tokens, double keys, double width) {
     if (c_.position != Position::xl_relative) return 0;
     const bool train = r_.options.train;
-    const double projected = (train ? 4 : 2) * keys * d(c_.d_model) * width * d(c_.layers);
-    const double scores = (train ? 6 : 2) * tokens * keys * width * d(c_.layers);
+    const double projected = (train ? 4 : 2) * keys * d(c_.d_model) * width * d(attending_);
+    const double scores = (train ? 6 : 2) * tokens * keys * width * d(attending_);
     add("products by distance", "2 S D H K L + 2 B T S H K L, a pass", "", projected + scores, NAN,
         "FLOPs");
     return projected + scores;
@@ -273,13 +282,14 @@ class Algebra {
   // L91 to L95: intensities in FLOPs an element, as the lecture's O() hide constants.
   void decoding() {
     const int64_t kv = c_.kv_heads * c_.head_dim;
-    const double per_token = 2 * d(c_.layers) * d(kv) * element();
+    const double per_token = 2 * d(attending_) * d(kv) * element();
+    add_all(recurrence_state(r_));
     if (is_latent(c_)) {
       const int64_t numbers = c_.kv_lora_rank + c_.qk_rope_head_dim;
       add("KV cache of a token (L96)", "L (C + R) bytes an element",
-          fmt::format("{} x ({} + {}) x {}", c_.layers, c_.kv_lora_rank, c_.qk_rope_head_dim,
+          fmt::format("{} x ({} + {}) x {}", attending_, c_.kv_lora_rank, c_.qk_rope_head_dim,
                       element()),
-          d(c_.layers * numbers) * element(), r_.kv_cache_per_token, "bytes");
+          d(attending_ * numbers) * element(), r_.kv_cache_per_token, "bytes");
       intensity_of_pass();
       return;
     }
@@ -291,7 +301,7 @@ class Algebra {
       return;
     }
     add("KV cache of a token", "2 L G K bytes an element",
-        fmt::format("2 x {} x {} x {} x {}", c_.layers, c_.kv_heads, c_.head_dim, element()),
+        fmt::format("2 x {} x {} x {} x {}", attending_, c_.kv_heads, c_.head_dim, element()),
         per_token, r_.kv_cache_per_token, "bytes");
     const double b = d(r_.options.batch), t = d(r_.options.seq), dm = d(c_.d_model);
     const double g = d(c_.kv_heads) * d(c_.head_dim);  // width of the keys of a token
@@ -313,6 +323,7 @@ class Algebra {
 
   const Report& r_;
   const ModelConfig& c_;
+  int64_t attending_;  // layers with attention: L in its formulas
   std::vector<Formula> lines_;
 };
 

@@ -9,6 +9,7 @@
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_positions.h"
 #include "models/config_shared.h"
 #include "models/parameters.h"
@@ -121,6 +122,7 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
   if (experts > 0 && expert_d_ff == 0) expert_d_ff = d_ff;
+  resolve_mixers(*this);
   if (architecture == Architecture::encoder_decoder) {
     if (encoder_layers == 0) encoder_layers = layers;
     if (encoder_heads == 0) encoder_heads = heads;
@@ -137,6 +139,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                spelling("kv_heads"), " to ", divisors(heads));
   check_latent(*this, where, spelling);
   check_shared(*this, where, spelling);
+  check_mixers(*this, where, spelling);
   check_positions(*this, where, spelling);
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
@@ -146,9 +149,11 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                width = head * double(heads + std::max(kv_heads, global_kv_heads)) * 2;
   const double weights =
       double(layers) * (width * d + 3 * d * double(d_ff) +
-                        3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
+                        3 * d * double(std::max(expert_d_ff, shared_expert_d_ff)) *
+                            double(experts + shared_experts)) +
       2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this) +
-      double(layers) * (latent_bound(*this) + double(layer_input_dim) * (double(vocab) + 3 * d));
+      double(layers) * (latent_bound(*this) + mixer_bound(*this) +
+                        double(layer_input_dim) * (double(vocab) + 3 * d));
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }

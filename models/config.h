@@ -104,6 +104,13 @@ struct ModelConfig {
   int64_t layer_input_dim = 0;
   bool layer_scale = false;
 
+  // Checked and made into options by models/config_mixers.h. Sizes 0: derived, or none.
+  std::vector<std::string> mixer_pattern;  // of attention, delta, mamba; empty: all attention
+  int64_t delta_key_heads = 0, delta_value_heads = 0, delta_key_dim = 0, delta_value_dim = 0;
+  int64_t mamba_inner = 0, mamba_state = 0, mamba_dt_rank = 0;
+  bool mamba_norms = false, mamba_conv_bias = true;
+  int64_t conv_width = 0;
+
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
   bool norm_bias = false;
@@ -133,6 +140,7 @@ struct ModelConfig {
   int64_t experts = 0, experts_per_token = 2;
   int64_t expert_d_ff = 0;  // 0: d_ff
   int64_t shared_experts = 0;
+  int64_t shared_expert_d_ff = 0;  // 0: expert_d_ff
   bool shared_expert_gate = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_shared.h"
 #include "models/suggest.h"
 
@@ -99,7 +100,9 @@ double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
   pairs.reserve(all.size());
   for (const auto& o : all) pairs.push_back(ops::visible_keys(o, queries, keys).pairs());
   double sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  }
   return sum;
 }
 
@@ -111,7 +114,9 @@ int64_t kept_tokens(const ops::AttentionOptions& o, int64_t tokens) {
 int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
   const auto all = attention_options(c);
   int64_t sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i) sum += kept_tokens(of_layer(all, i), tokens);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += kept_tokens(of_layer(all, i), tokens);
+  }
   return sum;
 }
 
@@ -119,7 +124,9 @@ double over_layers(const ModelConfig& c,
                    const std::function<double(const ops::AttentionOptions&, int64_t)>& of) {
   const auto all = attention_options(c);
   double sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i) sum += of(of_layer(all, i), i);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += of(of_layer(all, i), i);
+  }
   return sum;
 }
 
@@ -131,7 +138,10 @@ CacheSize cache_size(const ModelConfig& c, int64_t written, int64_t read) {
   const auto in_layer = static_cast<double>(numbers);
   int64_t tokens = cached_tokens(c, written);
   if (c.architecture == Architecture::encoder_decoder) tokens += c.layers * read;
-  return {in_layer * static_cast<double>(c.layers), in_layer * static_cast<double>(tokens)};
+  const MixerCounts kept = recurrence_counts(c);
+  return {in_layer * static_cast<double>(mixer_layers(c).attention),
+          in_layer * static_cast<double>(tokens) + static_cast<double>(kept.recent),
+          static_cast<double>(kept.state)};
 }
 
 }  // namespace tally

@@ -93,6 +93,29 @@ std::span<const Field<ModelConfig>> model_fields() {
       flag("layer_scale", &M::layer_scale,
            "a layer's output times a number that is kept beside the weights and not trained "
            "(Gemma 4)"),
+      Field<M>{"mixer_pattern", &M::mixer_pattern, 0, 0,
+               "what mixes the tokens of the layers, from the first again when the list ends: "
+               "attention, delta (a gated delta net: Yang et al. 2024, arXiv:2412.06464) or mamba "
+               "(Gu and Dao 2023, arXiv:2312.00752); empty: all attention"},
+      number("delta_key_heads", &M::delta_key_heads, 0, 1 << 16,
+             "delta: heads of queries and keys; 0: heads"),
+      number("delta_value_heads", &M::delta_value_heads, 0, 1 << 16,
+             "delta: heads of values, a multiple of these; 0: as many"),
+      number("delta_key_dim", &M::delta_key_dim, 0, 1 << 16,
+             "delta: width of a head's queries and keys; 0: head_dim"),
+      number("delta_value_dim", &M::delta_value_dim, 0, 1 << 16,
+             "delta: width of a head's values; 0: delta_key_dim"),
+      number("mamba_inner", &M::mamba_inner, 0, 1 << 22, "mamba: channels; 0: 2 d_model"),
+      number("mamba_state", &M::mamba_state, 0, 1 << 16,
+             "mamba: numbers of state a channel; 0: 16"),
+      number("mamba_dt_rank", &M::mamba_dt_rank, 0, 1 << 20,
+             "mamba: rank of the step's product; 0: d_model / 16, rounded up"),
+      flag("mamba_norms", &M::mamba_norms,
+           "mamba: an RMSNorm each of what the step, B and C are made from (Jamba: Lieber et al. "
+           "2024, arXiv:2403.19887)"),
+      flag("mamba_conv_bias", &M::mamba_conv_bias, "mamba: a bias in its convolution"),
+      number("conv_width", &M::conv_width, 0, 1 << 10,
+             "delta, mamba: tokens that the convolution in front sees; 0: 4"),
       enum_field<&M::norm>(
           "norm",
           "layer_norm (Ba et al. 2016, arXiv:1607.06450), rms_norm (Zhang and "
@@ -177,6 +200,8 @@ std::span<const Field<ModelConfig>> model_fields() {
           "shared_experts", &M::shared_experts, 0, 1 << 10,
           "experts that every token passes, as one layer so many times as wide (Dai et al. 2024, "
           "arXiv:2401.06066)"),
+      number("shared_expert_d_ff", &M::shared_expert_d_ff, 0, 1 << 22,
+             "their width (Qwen); 0: expert_d_ff"),
       flag("shared_expert_gate", &M::shared_expert_gate,
            "what they give is multiplied by a sigmoid of x (Qwen)"),
       number("first_expert_layer", &M::first_expert_layer, 0, 10000,

@@ -62,6 +62,7 @@ void check_unused_by_shared(const ModelConfig& c, const std::string& where) {
   refuse(c.attention_global != 0, "attention_global", "0");
   refuse(c.attention_prefix != 0, "attention_prefix", "0");
   refuse(c.attention_stride != 0, "attention_stride", "0");
+  refuse(!c.mixer_pattern.empty(), "mixer_pattern", "[]");
   check(c.position == Position::rope || c.position == Position::none ||
             c.position == Position::learned || c.position == Position::sinusoidal,
         where, ": attention = shared has position = none, learned, sinusoidal or rope; got ",

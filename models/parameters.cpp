@@ -1,10 +1,8 @@
 #include "models/parameters.h"
 
-#include <cmath>
-#include <limits>
-
 #include "models/architecture.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_shared.h"
 
 namespace tally {
@@ -48,6 +46,11 @@ class SpecList {
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
     shift(at + "attention_shift");
+    if (mixer_of(c, layer_) != nn::Mixer::attention) {
+      recurrence(at);
+      behind_attention(at);
+      return;
+    }
     if (is_latent(c) || is_shared(c)) {
       is_latent(c) ? latent(at + "attention.") : shared(at + "attention.");
       behind_attention(at);
@@ -121,6 +124,42 @@ class SpecList {
     linear(at + "projection", config_.d_model, width, false, Role::residual_projection);
     norm(at + "norm");
   }
+  void recurrence(const std::string& at) {
+    if (mixer_of(config_, layer_) == nn::Mixer::delta_net)
+      delta_net(at + "delta_net.");
+    else
+      mamba(at + "mamba.");
+  }
+  void delta_net(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t d = c.d_model, heads = c.delta_value_heads, values = heads * c.delta_value_dim,
+                  channels = 2 * c.delta_key_heads * c.delta_key_dim + values;
+    linear(at + "qkv", channels, d, false, Role::projection);
+    add(at + "conv.weight", {channels, c.conv_width}, Role::convolution);
+    linear(at + "z", values, d, false, Role::projection);
+    linear(at + "beta", heads, d, false, Role::projection);
+    linear(at + "decay", heads, d, false, Role::projection);
+    add(at + "decay_log", {heads}, Role::decay);
+    add(at + "decay_bias", {heads}, Role::step_bias);
+    add(at + "norm.weight", {c.delta_value_dim}, Role::ones);
+    linear(at + "out", d, values, false, Role::residual_projection);
+  }
+  void mamba(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t inner = c.mamba_inner, rank = c.mamba_dt_rank, state = c.mamba_state;
+    linear(at + "in", 2 * inner, c.d_model, false, Role::projection);
+    add(at + "conv.weight", {inner, c.conv_width}, Role::convolution);
+    if (c.mamba_conv_bias) add(at + "conv.bias", {inner}, Role::bias);
+    linear(at + "parameters", rank + 2 * state, inner, false, Role::projection);
+    if (c.mamba_norms) add(at + "dt_norm.weight", {rank}, Role::ones);
+    if (c.mamba_norms) add(at + "b_norm.weight", {state}, Role::ones);
+    if (c.mamba_norms) add(at + "c_norm.weight", {state}, Role::ones);
+    linear(at + "dt", inner, rank, false, Role::projection);
+    add(at + "dt.bias", {inner}, Role::step_bias);
+    add(at + "decay_log", {inner, state}, Role::decay);
+    add(at + "skip", {inner}, Role::ones);
+    linear(at + "out", c.d_model, inner, false, Role::residual_projection);
+  }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
     if (config_.residual_gain == ResidualGain::vector) add(name, {config_.d_model}, Role::gain);
@@ -128,7 +167,7 @@ class SpecList {
   void experts(const std::string& at) {
     const ModelConfig& c = config_;
     const int64_t e = c.experts, d = c.d_model, f = c.expert_d_ff, wide = c.gated ? 2 * f : f,
-                  shared = c.shared_experts * f;
+                  shared = shared_expert_width(c);
     const std::string up = c.gated ? "gate_up" : "up";
     linear(at + "mlp.router", e, d, c.router_bias, Role::projection);
     add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
@@ -179,8 +218,6 @@ class SpecList {
   int64_t layer_ = 0;
   std::vector<ParameterSpec> specs_;
 };
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -235,6 +272,10 @@ bool has_experts(const ModelConfig& c, int64_t layer) {
          (layer - c.first_expert_layer) % c.expert_layer_every == 0;
 }
 
+int64_t shared_expert_width(const ModelConfig& c) {
+  return c.shared_experts * (c.shared_expert_d_ff > 0 ? c.shared_expert_d_ff : c.expert_d_ff);
+}
+
 FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   const int64_t branches = c.gated ? 2 : 1, d = c.d_model;
   const auto layer = [&](int64_t width) {
@@ -243,7 +284,7 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   const auto products = [&](int64_t width) { return (branches + 1) * d * width; };
   FeedForwardCounts n;
   for (int64_t i = 0; i < c.layers; ++i) n.expert_layers += has_experts(c, i);
-  const int64_t shared = c.shared_experts * c.expert_d_ff;
+  const int64_t shared = shared_expert_width(c);
   for (int64_t i = 0; i < c.layers; ++i) {
     if (has_experts(c, i)) continue;
     n.parameters += layer(layer_heads(c, i).d_ff);
@@ -267,11 +308,12 @@ int64_t norm_width(const ModelConfig& c) {
 }
 
 int64_t qk_norm_parameters(const ModelConfig& c) {
-  if (is_latent(c)) return c.layers * latent_counts(c).norms;
+  const int64_t layers = mixer_layers(c).attention;
+  if (is_latent(c)) return layers * latent_counts(c).norms;
   if (is_shared(c)) return shared_counts(c).norms;
   if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
   const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
-  return c.layers * heads * c.head_dim * (c.norm_bias ? 2 : 1);
+  return layers * heads * c.head_dim * (c.norm_bias ? 2 : 1);
 }
 
 ParameterCount parameter_counts(const ModelConfig& c) {
@@ -282,13 +324,15 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
                : c.position == Position::t5_bias ? c.t5_buckets * c.heads
                                                  : 0;
-  n.attention = c.layers * latent_counts(c).matrices + shared_counts(c).matrices;
+  const int64_t attention_layers = mixer_layers(c).attention;
+  n.recurrence = recurrence_counts(c).parameters;
+  n.attention = attention_layers * latent_counts(c).matrices + shared_counts(c).matrices;
   if (!is_latent(c) && !is_shared(c))
-    n.attention =
-        c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                    (c.attention_output_bias ? c.d_model : 0) +
-                    (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                    (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
+    n.attention = attention_layers *
+                  ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                   (c.attention_output_bias ? c.d_model : 0) +
+                   (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                   (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
   n.mlp = feed_forward_counts(c).parameters;
   const LayerInputCounts inputs = layer_input_counts(c);
   n.layer_inputs = inputs.table + inputs.matrices;
@@ -303,50 +347,5 @@ ParameterCount parameter_counts(const ModelConfig& c) {
 }
 
 int64_t parameter_count(const ModelConfig& config) { return parameter_counts(config).total(); }
-
-InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
-  if (p.role == Role::norm) return {c.norm_gain == NormGain::one_plus_gamma ? 0.0 : 1.0, 0, kNever};
-  if (p.role == Role::gain) return {c.residual_gain_init, 0, kNever};
-  if (p.role == Role::bias) return {0, 0, kNever};
-  const bool table = p.role == Role::embedding || p.role == Role::position;
-  const bool residual = p.role == Role::residual_projection;
-  // Experts are matrices (out, in) on top of each other.
-  const size_t last = p.shape.size() - 1;
-  const double out = double(p.shape.at(last - 1)), in = double(p.shape.at(last));
-  switch (c.init) {
-    case Init::normal:
-      // LLaMA as trained and published: every matrix N(0, init_std).
-      return {0, c.init_std, kNever};
-    case Init::gpt2:
-      // Radford et al. 2019, section 2.3: what writes into the residual stream is scaled by
-      // 1 / sqrt(number of residual layers), of which a block has two.
-      return {0, residual ? c.init_std / std::sqrt(2 * double(c.layers)) : c.init_std, kNever};
-    case Init::trunc_normal:
-      // OLMo 2 (arXiv:2501.00656): N(0, 0.02) at every depth, cut at three deviations.
-      return {0, c.init_std, 3 * c.init_std};
-    case Init::xavier: {
-      // Glorot and Bengio 2010, eq. 16, as a normal cut at three deviations; tables N(0, 1).
-      const double std = table ? 1 : std::sqrt(2 / (in + out));
-      return {0, std, 3 * std};
-    }
-    case Init::mitchell: {
-      // The scheme of that name in OLMo's code, after Zhang et al. 2019, arXiv:1908.11365:
-      // 1 / sqrt(fan in); what writes into the stream shrinks with depth, 1 / sqrt(2 fan_in
-      // (layer + 1)); cut at three deviations.
-      const double fan_in = table ? double(c.d_model) : in;
-      const double std = 1 / std::sqrt(fan_in * (residual ? 2 * double(p.layer + 1) : 1));
-      return {0, std, 3 * std};
-    }
-    case Init::fixup: {
-      // Zhang et al. 2019, arXiv:1901.09321, section 3: the head and the last matrix of every branch
-      // begin at 0; the others at 1 / sqrt(fan in), times L^(-1 / (2 m - 2)) for L branches of m = 2
-      // matrices on the way.
-      if (residual || p.role == Role::head) return {0, 0, kNever};
-      if (table) return {0, 1 / std::sqrt(double(c.d_model)), kNever};
-      return {0, 1 / std::sqrt(in) / std::sqrt(2 * double(c.layers)), kNever};
-    }
-  }
-  return {};
-}
 
 }  // namespace tally

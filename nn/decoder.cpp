@@ -35,6 +35,10 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
     set_shared(o, layer, block.attention.scores, *block.shared);
     if (block.shared->takes && o.taking_d_ff > 0) block.mlp.d_ff = o.taking_d_ff;
   }
+  const Mixer mixer = o.mixers.empty() ? Mixer::attention : o.mixers[i % o.mixers.size()];
+  if (mixer != Mixer::attention) block.latent.reset();
+  if (mixer != Mixer::delta_net) block.delta_net.reset();
+  if (mixer != Mixer::mamba) block.mamba.reset();
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
   if (layer < o.first_experts || (layer - o.first_experts) % o.experts_every != 0)
@@ -246,17 +250,9 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
 }
 
 KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
-  const AttentionOptions& a = options_.block.attention;
-  std::vector<int64_t> windows;
-  for (const auto& block : blocks) windows.push_back(block->window());
-  if (!blocks.empty() && blocks[0]->latent)
-    return KVCache(options_.layers, batch, capacity, 1, blocks[0]->latent->cached_numbers(),
-                   dtype(), device(), windows, false);
-  if (blocks.empty() || !blocks[0]->shared)
-    return KVCache(options_.layers, batch, capacity, a.kv_heads, a.head_dim, dtype(), device(),
-                   windows);
   std::vector<KVCache::Layer> layers;
-  for (const auto& block : blocks) layers.push_back(block->shared->make_cache(batch, capacity));
+  for (const auto& block : blocks)
+    layers.push_back(block->make_cache(batch, capacity, dtype(), device()));
   return KVCache(std::move(layers));
 }
 

@@ -33,6 +33,9 @@ class Decoder : public Module {
     /// (0: as the others), and keys that are values; the last `taking` layers take keys and values,
     /// with feed-forward layers of taking_d_ff (0: as the others).
     int64_t global_head_dim = 0, global_kv_heads = 0, taking = 0, taking_d_ff = 0;
+    /// What mixes the tokens of the layers, in turn; empty: attention. block.delta_net and
+    /// block.mamba say how.
+    std::vector<Mixer> mixers;
     /// By layer, from the first again when the list ends: times block.residual.scale. Empty: 1.
     std::vector<double> residual_scales;
     bool final_norm = true, embedding_norm = false;  // of the blocks' kind

@@ -218,7 +218,8 @@ TEST_CASE("shared model: what does not fit is refused by name", "[config][error]
   for (const char* assignment :
        {"model.qkv_bias=true", "model.attention_output_bias=true", "model.qk_norm=full",
         "model.qkv_clip=2", "model.attention_sink=true", "model.attention_gate=true",
-        "model.attention_global=1", "model.attention_prefix=2"}) {
+        "model.attention_global=1", "model.attention_prefix=2",
+        "model.mixer_pattern=[\"attention\"]"}) {
     const std::string field(std::string_view(assignment).substr(6));
     CHECK_THAT(refusal({assignment}),
                Contains(field.substr(0, field.find('=')) + " has no place in attention = shared"));
