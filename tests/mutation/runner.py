@@ -8,7 +8,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-LIBRARIES = ["tally_proof", "tally_backends", "tally_nn_samples"]
+LIBRARIES = ["tally_proof", "tally_backends"]
 KERNEL_TESTS = ["op_backend_test", "simd_test", "gemm_test", "op_fixture_test"]
 FLAGS = ["-std=c++20", "-O0", "-ffp-contract=off", "-w"]
 MACHINE = {"avx2": ["-mavx2", "-mfma", "-mf16c"],
