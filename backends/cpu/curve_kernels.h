@@ -53,7 +53,9 @@ struct SwishUnit {
   }
   [[gnu::always_inline]] static Pair pair_at(F32 x, F32 z, F32 low) {
     const Shares of = shares(z, low);
-    return {value_at(x, z, low), slope_of(of, clamped(z, -kFar, kFar) * of.big, z < 0.0f)};
+    const F32 near = clamped(z, -kFar, kFar), near_low = or_zero(abs(z) < kFar, low);
+    const F32 big_t = fma(near, of.big, near_low * of.big);
+    return {value_at(x, z, low), slope_of(of, big_t, z < 0.0f)};
   }
   [[gnu::always_inline]] F32 low(F32 x, F32 z) const {
     return fma(x, broadcast(beta_low), fma(x, broadcast(beta), -z));
