@@ -122,16 +122,16 @@ std::vector<std::string> as_recorded(const RecordedCase& c, const std::string& f
   return {fmt::format("model.alibi_scale={:.17g}", 2 * model.config.alibi_scale)};
 }
 
-/// 4e-2, or three times what rounding the weights to bf16 alone moves the logits, all else in f32:
+/// 4e-2, or four times what rounding the weights to bf16 alone moves the logits, all else in f32:
 /// weights, activations and sums are rounded, and some models magnify what the first of these does
-/// to 5e-2 (Nemotron's squared ReLU).
+/// (Nemotron's squared ReLU: 5e-2). docs/hugging_face.md has what transformers itself computes.
 double coarse_bound(const RecordedCase& c, const std::string& folder, Device device,
                     std::span<const std::string> changes, const std::vector<double>& logits) {
   const RecordedModel model = load_recorded(c, folder, DType::f32, device, changes);
   for (const auto& [name, p] : model.module->named_parameters())
     run(p.device(), ops::Copy::Call{to(to(p, DType::bf16), DType::f32), p});
   const double moved = difference(to_doubles(model.logits()), logits, largest(logits));
-  return std::max(4e-2, 3 * moved);
+  return std::max(4e-2, 4 * moved);
 }
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/algebra_recurrence.h"
 #include "models/config_attention.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -15,7 +18,8 @@ std::string n(int64_t v) { return std::to_string(v); }
 
 class Algebra {
  public:
-  explicit Algebra(const Report& r) : r_(r), c_(r.config) {}
+  explicit Algebra(const Report& r)
+      : r_(r), c_(r.config), attending_(mixer_layers(r.config).attention) {}
   std::vector<Formula> lines() {
     parameters();
     products();
@@ -28,6 +32,9 @@ class Algebra {
   void add(const std::string& what, const std::string& formula, const std::string& numbers,
            double value, double counted, const std::string& unit) {
     lines_.push_back({what, formula, numbers, value, counted, unit});
+  }
+  void add_all(std::vector<Formula> lines) {
+    for (Formula& line : lines) lines_.push_back(std::move(line));
   }
   double d(int64_t v) const { return static_cast<double>(v); }
   double element() const { return static_cast<double>(size_of(r_.options.dtype)); }
@@ -47,8 +54,18 @@ class Algebra {
           d(c_.t5_buckets) * d(c_.heads), d(p.position), "parameters");
     if (is_latent(c_))
       latent(p);
+    else if (is_shared(c_))
+      add("attention", "(2 H + 2 G) K D of each layer, 2 G of those that make keys and values",
+          "sum", d(shared_counts(c_).matrices), d(p.attention), "parameters");
     else
       attention(p);
+    add_all(recurrence_parameters(r_));
+    if (c_.layer_input_dim > 0)
+      add("inputs of layers", "L P (V + 3 D), P = layer_input_dim",
+          fmt::format("{} x {} x ({} + 3 x {})", c_.layers, c_.layer_input_dim, c_.vocab,
+                      c_.d_model),
+          d(c_.layers * c_.layer_input_dim) * (d(c_.vocab) + 3 * d(c_.d_model)), d(p.layer_inputs),
+          "parameters");
     feed_forward(p);
     norms(p);
     if (c_.scalar_biases)
@@ -75,10 +92,10 @@ class Algebra {
                                               : c_.attention_gate ? " + L (H K D and biases)"
                                               : attention_bias    ? " + L biases"
                                                                   : ""),
-        fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", c_.layers, c_.heads, c_.head_dim,
+        fmt::format("{} x (2 x {} x {} + 2 x {} x {}) x {}", attending_, c_.heads, c_.head_dim,
                     c_.kv_heads, c_.head_dim, c_.d_model) +
-            (attention_bias ? fmt::format(" + {} x {}", c_.layers, attention_bias) : ""),
-        d(c_.layers) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
+            (attention_bias ? fmt::format(" + {} x {}", attending_, attention_bias) : ""),
+        d(attending_) * d((2 * q + 2 * kv) * c_.d_model + attention_bias), d(p.attention),
         "parameters");
   }
 
@@ -90,17 +107,20 @@ class Algebra {
                                     : fmt::format("{} x {} x {}", c_.heads, k, c_.d_model);
     add("attention",
         fmt::format("L ({} + (C + R) D + H (N + M) C + H M D)", q > 0 ? "Q (D + H K)" : "H K D"),
-        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", c_.layers,
+        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", attending_,
                     queries, l, c_.qk_rope_head_dim, c_.d_model, c_.heads, c_.qk_nope_head_dim,
                     c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model),
-        d(c_.layers) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
+        d(attending_) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
   }
 
   void feed_forward(const ParameterCount& p) {
     const FeedForwardCounts counts = feed_forward_counts(c_);
     const int64_t matrices = c_.gated ? 3 : 2, dense = c_.layers - counts.expert_layers;
     const int64_t bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
-    const double in_dense = d(dense) * d(matrices * c_.d_model * c_.d_ff + bias),
+    const double wider = d(c_.shared_kv_d_ff > 0 ? c_.shared_kv_layers : 0) *
+                         d(matrices * c_.d_model + (c_.mlp_bias ? matrices - 1 : 0)) *
+                         d(c_.shared_kv_d_ff - c_.d_ff);
+    const double in_dense = d(dense) * d(matrices * c_.d_model * c_.d_ff + bias) + wider,
                  in_experts = d(counts.parameters) - in_dense;
     if (dense > 0)
       add("mlp", fmt::format("L {} D F{}", matrices, bias ? " + L biases" : ""),
@@ -118,7 +138,7 @@ class Algebra {
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
-    const int64_t each = qk_norm_parameters(c_);
+    const int64_t heads = qk_norm_parameters(c_), inputs = layer_input_counts(c_).norms;
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -127,14 +147,18 @@ class Algebra {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(c_.layers * each),
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(heads + inputs),
         "parameters");
-    if (each > 0)
+    if (inputs > 0)
+      add("norms of the layers' inputs", "L D + P", "sum", d(inputs), NAN, "parameters");
+    if (heads > 0)
       add(is_latent(c_) ? "norms of the latents" : "norms of q and k",
           is_latent(c_)                ? "L (Q + C)"
+          : is_shared(c_)              ? "2 K of each layer, K of those that take keys and values"
           : c_.qk_norm == QKNorm::head ? "2 L K"
                                        : "L (H + G) K",
-          fmt::format("{} x {}", c_.layers, each), d(c_.layers * each), NAN, "parameters");
+          is_shared(c_) ? "sum" : fmt::format("{} x {}", attending_, heads / attending_), d(heads),
+          NAN, "parameters");
     if (c_.residual_gain == ResidualGain::none) return;
     const int64_t gain = c_.residual_gain == ResidualGain::scalar ? 1 : c_.d_model;
     add("residual gains", gain == 1 ? "2 L" : "2 L D", fmt::format("2 x {} x {}", c_.layers, gain),
@@ -149,7 +173,10 @@ class Algebra {
     const int64_t in_attention = is_latent(c_)
                                      ? latent_counts(c_).matrices
                                      : ((c_.attention_gate ? 3 : 2) * q + 2 * kv) * c_.d_model;
-    const int64_t matrices = c_.layers * in_attention + feed_forward_counts(c_).multiplied;
+    const int64_t matrices =
+        (is_shared(c_) ? shared_counts(c_).matrices : attending_ * in_attention) +
+        recurrence_counts(c_).matrices + feed_forward_counts(c_).multiplied +
+        layer_input_counts(c_).matrices;
     // A decoding step computes the logits of its last token only, as a forward pass of all tokens.
     const int64_t weights =
         matrices + c_.vocab * c_.embedding_width() + 2 * c_.embedding_dim * c_.d_model;
@@ -167,26 +194,35 @@ class Algebra {
                  ? fmt::format(" - 2 x {} x {} x {} x {}", b, shown, c_.vocab, c_.embedding_width())
                  : ""),
         forward, NAN, "FLOPs");
-    const double square = r_.options.decode ? d(cached_tokens(c_, s)) : d(s) * d(c_.layers);
     const Pair pair = pair_of(r_.options.decode);
-    const double full = d(pair.times) * d(b * t) * square * d(c_.heads * pair.width);
+    const auto width = [&](int64_t i) {
+      return d(is_shared(c_) ? layer_heads(c_, i).head_dim : pair.width);
+    };
+    const double square = over_layers(c_, [&](const auto& o, int64_t i) {
+      return width(i) * d(r_.options.decode ? kept_tokens(o, s) : s);
+    });
+    const double full = d(pair.times) * d(b * t) * square * d(c_.heads);
     add("attention, full square",
         fmt::format("{} B {} H {} L", pair.times, r_.options.decode ? "S" : "T^2", pair.name),
         fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, s, c_.heads, pair.width,
-                    c_.layers),
+                    attending_),
         full, NAN, "FLOPs");
     const bool sparse =
         c_.window > 0 || c_.attention_stride > 0 || (c_.attention_prefix > 0 && !r_.options.decode);
     const double pairs = visible_pairs(c_, t, s);
-    const double seen = pairs / (d(t) * d(c_.layers));  // keys a query sees, on average
-    const double causal = d(pair.times) * d(b) * pairs * d(c_.heads * pair.width);
+    // Keys that a query sees, on average.
+    const double seen = attending_ > 0 ? pairs / (d(t) * d(attending_)) : 0;
+    const double causal =
+        d(pair.times) * d(b) * d(c_.heads) * over_layers(c_, [&](const auto& o, int64_t i) {
+          return width(i) * ops::visible_keys(o, t, s).pairs();
+        });
     const std::string leaves = fmt::format(" H {} L", pair.name);
     add("attention, what the mask leaves",
         sparse ? fmt::format("{} B T{}, times the keys a query sees", pair.times, leaves)
         : r_.options.decode ? fmt::format("{} B S{}", pair.times, leaves)
                             : fmt::format("{} B T (T + 1){}", pair.times / 2, leaves),
         fmt::format("{} x {} x {} x {} x {} x {}", pair.times, tokens, seen, c_.heads, pair.width,
-                    c_.layers),
+                    attending_),
         causal, NAN, "FLOPs");
     const double passes = r_.options.train ? 3 : 1;
     const std::string times =
@@ -209,6 +245,7 @@ class Algebra {
     std::string name;
   };
   Pair pair_of(bool decode) const {
+    if (is_shared(c_)) return {4, c_.head_dim, "K by layer"};
     if (!is_latent(c_)) return {4, c_.head_dim, "K"};
     // The absorbed path scores with what the cache holds, and adds up its latents.
     if (decode) return {2, 2 * c_.kv_lora_rank + c_.qk_rope_head_dim, "(2 C + R)"};
@@ -220,8 +257,8 @@ class Algebra {
   double by_distance(double tokens, double keys, double width) {
     if (c_.position != Position::xl_relative) return 0;
     const bool train = r_.options.train;
-    const double projected = (train ? 4 : 2) * keys * d(c_.d_model) * width * d(c_.layers);
-    const double scores = (train ? 6 : 2) * tokens * keys * width * d(c_.layers);
+    const double projected = (train ? 4 : 2) * keys * d(c_.d_model) * width * d(attending_);
+    const double scores = (train ? 6 : 2) * tokens * keys * width * d(attending_);
     add("products by distance", "2 S D H K L + 2 B T S H K L, a pass", "", projected + scores, NAN,
         "FLOPs");
     return projected + scores;
@@ -245,18 +282,26 @@ class Algebra {
   // L91 to L95: intensities in FLOPs an element, as the lecture's O() hide constants.
   void decoding() {
     const int64_t kv = c_.kv_heads * c_.head_dim;
-    const double per_token = 2 * d(c_.layers) * d(kv) * element();
+    const double per_token = 2 * d(attending_) * d(kv) * element();
+    add_all(recurrence_state(r_));
     if (is_latent(c_)) {
       const int64_t numbers = c_.kv_lora_rank + c_.qk_rope_head_dim;
       add("KV cache of a token (L96)", "L (C + R) bytes an element",
-          fmt::format("{} x ({} + {}) x {}", c_.layers, c_.kv_lora_rank, c_.qk_rope_head_dim,
+          fmt::format("{} x ({} + {}) x {}", attending_, c_.kv_lora_rank, c_.qk_rope_head_dim,
                       element()),
-          d(c_.layers * numbers) * element(), r_.kv_cache_per_token, "bytes");
+          d(attending_ * numbers) * element(), r_.kv_cache_per_token, "bytes");
+      intensity_of_pass();
+      return;
+    }
+    if (is_shared(c_)) {
+      add("KV cache of a token", "2 G K bytes an element, of layers that make keys and values",
+          "sum", cache_size(c_, 1, 1).numbers_per_token * element(), r_.kv_cache_per_token,
+          "bytes");
       intensity_of_pass();
       return;
     }
     add("KV cache of a token", "2 L G K bytes an element",
-        fmt::format("2 x {} x {} x {} x {}", c_.layers, c_.kv_heads, c_.head_dim, element()),
+        fmt::format("2 x {} x {} x {} x {}", attending_, c_.kv_heads, c_.head_dim, element()),
         per_token, r_.kv_cache_per_token, "bytes");
     const double b = d(r_.options.batch), t = d(r_.options.seq), dm = d(c_.d_model);
     const double g = d(c_.kv_heads) * d(c_.head_dim);  // width of the keys of a token
@@ -278,6 +323,7 @@ class Algebra {
 
   const Report& r_;
   const ModelConfig& c_;
+  int64_t attending_;  // layers with attention: L in its formulas
   std::vector<Formula> lines_;
 };
 

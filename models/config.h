@@ -11,7 +11,7 @@
 namespace tally {
 
 enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
-enum class AttentionKind : uint8_t { heads, latent };
+enum class AttentionKind : uint8_t { heads, latent, shared };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -97,6 +97,19 @@ struct ModelConfig {
   int64_t q_lora_rank = 0, kv_lora_rank = 0;
   int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
   double latent_norm_eps = 1e-6;
+  // Checked and made into options by models/config_shared.h. Sizes 0: as the other layers'; none.
+  int64_t global_head_dim = 0, global_kv_heads = 0, shared_kv_layers = 0;
+  int64_t shared_kv_d_ff = 0;
+  bool keys_as_values = false, value_norm = false;
+  int64_t layer_input_dim = 0;
+  bool layer_scale = false;
+
+  // Checked and made into options by models/config_mixers.h. Sizes 0: derived, or none.
+  std::vector<std::string> mixer_pattern;  // of attention, delta, mamba; empty: all attention
+  int64_t delta_key_heads = 0, delta_value_heads = 0, delta_key_dim = 0, delta_value_dim = 0;
+  int64_t mamba_inner = 0, mamba_state = 0, mamba_dt_rank = 0;
+  bool mamba_norms = false, mamba_conv_bias = true;
+  int64_t conv_width = 0;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
@@ -127,6 +140,7 @@ struct ModelConfig {
   int64_t experts = 0, experts_per_token = 2;
   int64_t expert_d_ff = 0;  // 0: d_ff
   int64_t shared_experts = 0;
+  int64_t shared_expert_d_ff = 0;  // 0: expert_d_ff
   bool shared_expert_gate = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;

@@ -4,6 +4,9 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
+#include "models/config_shared.h"
+#include "models/parameters.h"
 
 namespace tally {
 namespace {
@@ -120,6 +123,8 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
 
 void check_experts(const ModelConfig& c, const std::string& where) {
   const ModelConfig plain;
+  check(c.shared_expert_d_ff == 0 || c.shared_experts > 0, where,
+        ": shared_expert_d_ff = ", c.shared_expert_d_ff, " needs shared_experts");
   check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
                           c.experts_per_token == plain.experts_per_token && !c.router_bias),
         where,
@@ -176,7 +181,7 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
-  o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
+  o.shared_ff = shared_expert_width(c), o.shared_gate = c.shared_expert_gate;
   return o;
 }
 
@@ -207,6 +212,11 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.experts = experts_of(c);
   o.attention = attention_of(c, o.norm);
   o.latent = latent_options(c);
+  o.shared = shared_options(c);
+  o.layer_input = c.layer_input_dim, o.scaled = c.layer_scale;
+  const MixerLayers mixers = mixer_layers(c);
+  if (mixers.delta_net > 0) o.delta_net = delta_net_options(c);
+  if (mixers.mamba > 0) o.mamba = mamba_options(c);
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};

@@ -18,10 +18,10 @@ std::string scaling_name(const ModelConfig& c) {
 
 /// What may turn of a head, and the field that says so.
 int64_t turning_head(const ModelConfig& c) {
-  return is_latent(c) ? c.qk_rope_head_dim : c.head_dim;
+  return is_latent(c) ? c.qk_rope_head_dim : c.global_head_dim > 0 ? c.global_head_dim : c.head_dim;
 }
 const char* head_field(const ModelConfig& c) {
-  return is_latent(c) ? "qk_rope_head_dim" : "head_dim";
+  return is_latent(c) ? "qk_rope_head_dim" : c.global_head_dim > 0 ? "global_head_dim" : "head_dim";
 }
 
 int64_t turning_part(const ModelConfig& c) {
@@ -130,7 +130,8 @@ nn::PositionOptions position_options(const ModelConfig& c) {
   o.sinusoid = static_cast<Sinusoid>(c.sinusoid_layout);
   o.base = c.rope_base, o.local_base = c.rope_local_base;
   o.rotary_dim = rotary_dim(c);
-  o.local_rotary_dim = o.rotary_dim;
+  // Heads of a size of their own turn whole.
+  o.local_rotary_dim = c.global_head_dim > 0 ? c.head_dim : o.rotary_dim;
   RopeScaling& s = o.scaling;
   s.kind = static_cast<RopeScalingKind>(c.rope_scaling);
   s.factor = c.rope_factor, s.original_context = c.rope_original_context;

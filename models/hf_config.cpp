@@ -11,9 +11,9 @@ namespace tally {
 
 const std::vector<const HfFamily*>& hf_families() {
   static const std::vector<std::vector<HfFamily>> groups = {
-      gpt_families(),     neox_families(), llama_families(),
-      gemma_families(),   phi_families(),  deepseek_families(),
-      encoder_families(), t5_families(),   reference_families()};
+      gpt_families(),    neox_families(),     llama_families(),   gemma_families(),
+      phi_families(),    deepseek_families(), encoder_families(), t5_families(),
+      hybrid_families(), reference_families()};
   static const std::vector<const HfFamily*> all = [] {
     std::vector<const HfFamily*> list;
     for (const auto& group : groups) {

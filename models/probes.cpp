@@ -12,14 +12,15 @@
 namespace tally {
 namespace {
 
-// "blocks[3]" itself, and "blocks[3].attention" or "blocks[3].mlp": modules by their paths.
+// "blocks[3]" itself, and its branches, "blocks[3].attention" or "blocks[3].mlp": modules by paths.
 bool is_block(std::string_view module) {
   return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
 }
 bool is_sublayer(std::string_view module) {
+  static constexpr std::string_view kBranches[] = {".attention", ".delta_net",   ".mamba",
+                                                   ".mlp",       ".mlp.experts", ".parallel"};
   return module.starts_with("blocks[") &&
-         (module.ends_with(".attention") || module.ends_with(".mlp") ||
-          module.ends_with(".mlp.experts") || module.ends_with(".parallel"));
+         std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
 }
 
 }  // namespace

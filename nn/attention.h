@@ -87,13 +87,17 @@ struct AttentionLayer {
 /// Tokens that a cache has to keep for queries that see this; 0: all.
 int64_t cached_window(const ops::AttentionOptions& o);
 
-/// What attention is told of the positions of its tokens.
+struct KeyValues;  // nn/shared_attention.h
+
+/// What attention is told of the positions of its tokens, and a layer of its place in the stack.
 struct Positions {
-  Tensor table;        // of ops::Rope, or undefined: no rotation
-  int64_t offset = 0;  // the row of the table that the first token takes
-  Tensor bias;         // added to the scores, (H,T,S), or undefined
-  Tensor distances;    // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
-  Tensor documents{};  // of all keys so far, (B,S) i64, or undefined: one text
+  Tensor table;                 // of ops::Rope, or undefined: no rotation
+  int64_t offset = 0;           // the row of the table that the first token takes
+  Tensor bias;                  // added to the scores, (H,T,S), or undefined
+  Tensor distances;             // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
+  Tensor documents{};           // of all keys so far, (B,S) i64, or undefined: one text
+  KeyValues* shared = nullptr;  // what layers of one kind hand on; for shared attention
+  Tensor layer_input{};         // (B,T,P), this layer's: nn/layer_inputs.h
 };
 
 struct AttentionOptions {

@@ -8,9 +8,10 @@ namespace tally::optim {
 namespace {
 
 // The name says what a parameter is: tables end in embedding.weight and position.weight, norms hold
-// "norm.", and every bias and gain is a vector.
+// "norm.", and every bias and gain is a vector; how fast a state fades is no weight of a product.
 bool decays(const std::string& name, const Tensor& t) {
-  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.");
+  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.") &&
+         !name.ends_with("decay_log");
 }
 
 }  // namespace

@@ -255,7 +255,7 @@ TEST_CASE_METHOD(Setup, "latent model: YaRN's mscale_all_dim multiplies the scor
 
 TEST_CASE("latent model: its heads are not converted", "[model][error]") {
   const ModelConfig c = checked(small_latent());
-  CHECK_THROWS_WITH(with_kv_heads(c, 1), Contains("no heads of keys and values to pool"));
+  CHECK_THROWS_WITH(with_kv_heads(c, 1), Contains("only the heads of attention = heads"));
   CHECK_THROWS_WITH(with_rope_layout(c, RopeLayout::half), Contains("only heads of attention"));
 }
 
