@@ -96,8 +96,9 @@ ModelOnBatch on_random_batch(const ModelConfig& c, int64_t b, int64_t t, uint64_
   return build_on_batch(c, DType::f64, kCPU, ids, from_host<uint8_t>(seen, {b, t}, kCPU));
 }
 
-/// Error of a gradient against differences of the loss, and these. A smaller step is taken where the
-/// loss bends too much for the first one: behind a norm of small numbers.
+/// Error of a gradient against differences of the loss, and these. Smaller steps are taken where the
+/// loss bends too much for the first one (behind a norm of small numbers), larger ones where it
+/// hardly moves and its rounding shows (the step of a Mamba layer that has just begun).
 template <class Loss>
 std::pair<double, double> difference_error(double& value, double gradient, double scale,
                                            const Loss& loss) {
@@ -109,8 +110,8 @@ std::pair<double, double> difference_error(double& value, double gradient, doubl
     return y;
   };
   std::pair<double, double> best{INFINITY, 0};
-  double h = 1e-3 * std::max(0.1, std::fabs(at));
-  for (int times = 0; times < 3; ++times, h /= 4) {
+  for (const double times : {1.0, 0.25, 0.0625, 4.0, 16.0, 64.0}) {
+    const double h = times * 1e-3 * std::max(0.1, std::fabs(at));
     const double numeric = (8 * (f(h / 2) - f(-h / 2)) - (f(h) - f(-h))) / (6 * h);
     const double error =
         std::fabs(gradient - numeric) / std::max({scale, std::fabs(numeric), 1e-12});
