@@ -68,6 +68,9 @@ struct HfFamily {
   std::string_view prefix, blocks;  // before all names but the head's; before a layer's number
   std::vector<HfRow> rows;
   std::vector<std::string_view> buffers;  // endings, or beginnings with a dot, of tensors left out
+  /// The model_type of a model that sees images and has this one inside: its config.json holds ours
+  /// under text_config, its weights stand behind `inside`. "": none.
+  std::string_view around = "", inside = "";
 };
 
 /// Every family that can be read.

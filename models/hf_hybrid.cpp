@@ -78,7 +78,9 @@ HfFamily qwen3_5() {
   row_of(f, "attention.q").order = HfOrder::heads;
   f.rows.push_back({"attention.gate", "self_attn.q_proj", false, HfOrder::heads});
   add_qk_norm(f);
-  f.buffers.emplace_back("mtp.");  // layers that guess further tokens, no part of the model here
+  f.around = "qwen3_5", f.inside = "model.language_model.";
+  // Layers that guess further tokens, and those that see images, are no part of the model here.
+  f.buffers.insert(f.buffers.end(), {"mtp.", "model.visual."});
   f.rows.insert(f.rows.end(),
                 {{"delta_net.q", "linear_attn.in_proj_qkv"},
                  {"delta_net.k", "linear_attn.in_proj_qkv"},
@@ -120,7 +122,7 @@ void write_next_experts(HfWriter& w, const ModelConfig& m) {
 /// As Qwen3.5, with experts, and the products of a delta net by key head in two tensors.
 HfFamily qwen3_next() {
   HfFamily f = qwen3_5();
-  f.model_type = "qwen3_next";
+  f.model_type = "qwen3_next", f.around = "";
   f.fixed = {{"attention_bias", "false"}, {"mlp_only_layers", "[]"}};
   f.read = [](HfReader& r, ModelConfig& m) {
     r.read_rope("partial_rotary_factor", 0.25);

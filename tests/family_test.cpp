@@ -140,8 +140,7 @@ TEST_CASE("family: DeepSeek's entries that would change the computation are refu
   CHECK_THAT(refusal("deepseek_v2_dense", "v_head_dim", 0), Contains("v_head_dim must not be 0"));
   CHECK_THAT(refusal("deepseek_v2_moe", "topk_method", "noaux_tc"),
              Contains("greedy and group_limited_greedy are"));
-  CHECK_THAT(refusal("deepseek_v3_moe", "topk_method", "greedy"),
-             Contains("only \"noaux_tc\" is"));
+  CHECK_THAT(refusal("deepseek_v3_moe", "topk_method", "greedy"), Contains("only \"noaux_tc\" is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "num_nextn_predict_layers", 1), Contains("only 0 is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "scoring_func", "softmax"), Contains("sigmoid"));
 }
@@ -215,4 +214,62 @@ TEST_CASE("family: hybrids are exported as they are read", "[config]") {
                                                       "mamba",     "mamba", "attention"};
                    }),
              Catch::Contains("cannot say mixer_pattern"));
+}
+
+namespace {
+
+std::string recorded(const char* name) { return std::string(TALLY_TEST_DATA "/models/") + name; }
+
+/// The recorded Qwen3.5 as it is published: the text model of one that sees images.
+void write_inside(const std::string& to, const std::function<void(Json&)>& change) {
+  const std::string from = recorded("qwen3_5");
+  Json outer = {{"model_type", "qwen3_5"},
+                {"text_config", parse_json(read_file(from + "/config.json"), "config")},
+                {"vision_config", {{"depth", 1}}},
+                {"image_token_id", 90}};
+  change(outer);
+  const SafetensorFile file(from + "/model.safetensors");
+  std::vector<StoredTensor> tensors;
+  for (StoredTensor t : file.tensors()) {
+    if (t.name.starts_with("model.")) t.name.insert(6, "language_model.");
+    tensors.push_back(t);
+  }
+  for (const char* beside : {"model.visual.pos_embed.weight", "mtp.norm.weight"}) {
+    StoredTensor& t = tensors.emplace_back(tensors[0]);
+    t.name = beside;
+  }
+  fs::create_directory(to);
+  write_safetensors(to + "/model.safetensors", tensors, {});
+  write_file_atomic(to + "/config.json", outer.dump());
+}
+
+}  // namespace
+
+TEST_CASE("family: the text model inside one that sees images is read", "[model]") {
+  using Catch::Matchers::Contains;
+  const test::TemporaryFolder folder;
+  const auto untied_outside = [](Json& c) {
+    c["text_config"].erase("tie_word_embeddings");
+    c["tie_word_embeddings"] = false;
+  };
+  write_inside(folder / "out", untied_outside);
+  const Checkpoint inside = Checkpoint::hugging_face(folder / "out"),
+                   alone = Checkpoint::hugging_face(recorded("qwen3_5"));
+  CHECK(inside.config() == alone.config());
+  for (const WeightSource& source : alone.sources()) {
+    INFO(source.parameter.name);
+    std::vector<float> a(static_cast<size_t>(source.parameter.numel())), b = a;
+    alone.read(source.parameter.name, a), inside.read(source.parameter.name, b);
+    CHECK(a == b);
+  }
+  const auto refused = [&](const char* to, const std::function<void(Json&)>& change) {
+    write_inside(folder / to, change);
+    return test::message_of([&] { Checkpoint::hugging_face(folder / to); });
+  };
+  CHECK_THAT(refused("a", [](Json& c) { c["text_config"] = 1; }),
+             Contains("text_config must be an object"));
+  CHECK_THAT(refused("b", [](Json& c) { c["text_config"]["model_type"] = "llama"; }),
+             Contains("\"llama\"") && Contains("only \"qwen3_5_text\" is"));
+  CHECK_THAT(refused("c", [](Json& c) { c["text_config"]["wide"] = 2; }),
+             Contains("text_config: the entry \"wide\""));
 }
