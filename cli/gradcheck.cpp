@@ -29,6 +29,7 @@ struct Row {
   int64_t element = -1;
   double analytic = 0, numeric = 0;
   bool has_backward = true, ok = true;
+  int64_t refusals = 0;  // samples without a backward that refused every input which needs one
 };
 
 void add_gradient(Row& row, const ProofResult& r) {
@@ -52,6 +53,10 @@ void add_sample(Row& row, const Sample& s) {
   row.ok = row.ok && adjoint.ok() && cost.ok();
   if (!adjoint.ok()) row.where = s.name, row.mistake = adjoint.mistake;
   if (!cost.ok()) row.where = s.name, row.mistake = cost.note;
+  const ProofResult refusal = prove_refusal(s);
+  row.refusals += refusal.ok() && !refusal.skipped ? 1 : 0;
+  row.ok = row.ok && refusal.ok();
+  if (!refusal.ok()) row.where = s.name, row.mistake = refusal.note;
   const ProofResult cpu = prove_backend(s, kCPU, DType::f32);
   row.cpu = std::max(row.cpu, cpu.error), row.cpu_ulp = std::max(row.cpu_ulp, cpu.ulp);
   row.ok = row.ok && cpu.ok();
@@ -161,7 +166,7 @@ std::vector<Row> check_model(const GradcheckOptions& o, const RunConfig& config,
 
 std::string verdict(const Row& r) {
   if (!r.ok) return "WRONG";
-  if (!r.has_backward) return "no backward: refuses";
+  if (!r.has_backward) return r.refusals ? "no backward: refuses" : "no backward: integers alone";
   return r.by_differences ? "ok" : "ok (adjoint)";
 }
 
@@ -175,6 +180,7 @@ Json row_json(const Row& r) {
             {"cpu_error_of_bound", r.cpu},
             {"cpu_error_ulp", r.cpu_ulp},
             {"has_backward", r.has_backward},
+            {"refusals", r.refusals},
             {"verdict", verdict(r)},
             {"ok", r.ok}};
   if (r.element >= 0)
