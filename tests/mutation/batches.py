@@ -82,6 +82,7 @@ def switched(number, old, new, before):
         return value + (";" if whole else "")
     declares = re.match(r"(const |auto |double |float |bool |int64_t |F32 |I32 |A |Score)", old)
     if whole and balanced(old) and balanced(new) and not declares and starts_statement(before) \
+            and not re.match(r"[*/%+<>=|&?:,.-]", old) \
             and not old.startswith("for") or (whole and re.match(r"for \(.*\) \S", old)):
         return f"{{ if (tally_mutant == {number}) {{ {new} }} else {{ {old} }} }}"
     return None
