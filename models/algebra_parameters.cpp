@@ -108,7 +108,8 @@ class ParameterFormulas {
   void feed_forward(const ParameterCount& p) {
     const FeedForwardCounts counts = feed_forward_counts(c_);
     const int64_t matrices = c_.gated ? 3 : 2, dense = c_.layers - counts.expert_layers;
-    const int64_t bias = c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0;
+    const int64_t bias = (c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0) +
+                         learned_activation_parameters(c_);
     const double wider = d(c_.shared_kv_d_ff > 0 ? c_.shared_kv_layers : 0) *
                          d(matrices * c_.d_model + (c_.mlp_bias ? matrices - 1 : 0)) *
                          d(c_.shared_kv_d_ff - c_.d_ff);

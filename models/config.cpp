@@ -34,9 +34,9 @@ constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
 constexpr Names<4> kQKNorms = {"none", "head", "full", "heads"};
 constexpr Names<2> kRouters = {"softmax", "sigmoid"};
 constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
-constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
-                                    "silu", "swish",        "sigmoid",  "tanh",
-                                    "elu",  "selu",         "softplus", "identity"};
+constexpr Names<14> kActivations = {
+    "relu", "squared_relu", "gelu", "gelu_tanh", "silu",     "swish",         "sigmoid",
+    "tanh", "elu",          "selu", "softplus",  "identity", "learned_swish", "xielu"};
 constexpr Names<7> kPositions = {"none",  "learned", "rope",       "sinusoidal",
                                  "alibi", "t5_bias", "xl_relative"};
 constexpr Names<2> kRopeLayouts = {"half", "interleaved"};

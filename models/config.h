@@ -33,7 +33,9 @@ enum class Activation : uint8_t {
   elu,
   selu,
   softplus,
-  identity
+  identity,
+  learned_swish,
+  xielu
 };
 enum class Position : uint8_t { none, learned, rope, sinusoidal, alibi, t5_bias, xl_relative };
 enum class RopeLayout : uint8_t { half, interleaved };
@@ -178,7 +180,7 @@ struct ModelConfig {
   int64_t attention_global = 0, attention_prefix = 0;
   int64_t document_end = -1;                           // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
-  bool attention_sink = false, attention_gate = false;
+  bool attention_sink = false, softmax_off_by_one = false, attention_gate = false;
   double qkv_clip = 0;  // 0: none
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;

@@ -40,8 +40,15 @@ static_assert(same(QKNorm::none, nn::QKNorm::Width::none) &&
 static_assert(same(Router::softmax, ops::RouterScore::softmax) &&
               same(Router::sigmoid, ops::RouterScore::sigmoid));
 
-/// Ours and that of the ops have the same names.
+nn::LearnedActivation learned_of(Activation a) {
+  return a == Activation::learned_swish ? nn::LearnedActivation::swish
+         : a == Activation::xielu       ? nn::LearnedActivation::xielu
+                                        : nn::LearnedActivation::none;
+}
+
+/// Ours and that of the ops have the same names; one that is learned stands beside them.
 ops::ActivationKind activation_of(Activation a) {
+  if (learned_of(a) != nn::LearnedActivation::none) return ops::ActivationKind::identity;
   const std::string_view name = enum_names(Activation{})[static_cast<size_t>(a)];
   for (int k = 0; k < ops::kActivations; ++k) {
     if (ops::kActivationNames[k] == name) return static_cast<ops::ActivationKind>(k);
@@ -86,6 +93,8 @@ void check_qk_norm(const ModelConfig& c, const std::string& where) {
   check(c.qkv_clip == 0 || (c.position != Position::xl_relative && !c.fused_parallel), where,
         ": qkv_clip = ", c.qkv_clip,
         " has no place in position = xl_relative or fused_parallel = true; set it to 0");
+  check(!c.attention_sink || !c.softmax_off_by_one, where,
+        ": attention_sink is a learned score, softmax_off_by_one one that stays 0; choose one");
   check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
         ": qk_norm has no place in position = xl_relative, whose queries have two biases");
 }
@@ -107,12 +116,22 @@ void check_fused(const ModelConfig& c, const std::string& where) {
   check(!c.scalar_biases, where,
         ": fused_parallel = true has one input, with no bias of each product's; set scalar_biases "
         "to false");
-  check(!c.attention_sink && !c.attention_gate, where,
-        ": fused_parallel = true has neither a sink nor a gate; set attention_sink and "
-        "attention_gate to false");
+  check(!c.attention_sink && !c.softmax_off_by_one && !c.attention_gate, where,
+        ": fused_parallel = true has neither a sink nor a gate; set attention_sink, "
+        "softmax_off_by_one and attention_gate to false");
 }
 
 void check_feed_forward(const ModelConfig& c, const std::string& where) {
+  const bool learned = learned_activation_parameters(c) > 0;
+  check(
+      !learned || (c.experts == 0 && !c.fused_parallel && !c.scalar_biases && c.gate_limit == 0 &&
+                   c.gate_offset == 0 && c.layer_input_dim == 0),
+      where, ": activation = ", enum_names(Activation{})[static_cast<size_t>(c.activation)],
+      " has numbers that are trained, of dense layers alone; set experts, gate_limit, gate_offset "
+      "and layer_input_dim to 0, fused_parallel and scalar_biases to false");
+  check(!learned || c.architecture == Architecture::decoder, where,
+        ": activation = ", enum_names(Activation{})[static_cast<size_t>(c.activation)],
+        " needs architecture = decoder");
   check(c.gated || (c.gate_limit == 0 && c.gate_offset == 0), where,
         ": gate_limit and gate_offset need gated = true");
   const bool has_one = c.activation == Activation::swish || c.activation == Activation::elu;
@@ -162,7 +181,7 @@ nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& n
   a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
   a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
   a.clip = c.qkv_clip;
-  a.sink = c.attention_sink, a.gate = c.attention_gate;
+  a.sink = c.attention_sink, a.off_by_one = c.softmax_off_by_one, a.gate = c.attention_gate;
   return a;
 }
 
@@ -220,6 +239,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};
+  o.mlp.learned = learned_of(c.activation);
   return o;
 }
 

@@ -68,7 +68,8 @@ std::vector<Field<ModelConfig>> detail::block_fields() {
           "of the feed-forward layer: relu, squared_relu (So et al. 2021, "
           "arXiv:2109.08668), gelu (exact), gelu_tanh (its approximation; "
           "Hendrycks and Gimpel 2016, arXiv:1606.08415), silu, swish (x s(p x)), "
-          "sigmoid, tanh, elu, selu, softplus or identity"),
+          "sigmoid, tanh, elu, selu, softplus, identity, learned_swish (x s(beta x), beta "
+          "trained) or xielu (two curvatures trained: Huang and Schlag 2024, arXiv:2411.13010)"),
       number("activation_parameter", &M::activation_parameter, -1e6, 1e6,
              "p of swish (1.702: an approximation of gelu), alpha of elu"),
       flag("gated", &M::gated,

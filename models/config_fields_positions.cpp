@@ -94,6 +94,8 @@ std::vector<Field<ModelConfig>> detail::position_fields() {
            "a learned score of each head in the softmax, without a value (gpt-oss; Xiao et al. "
            "2023, "
            "arXiv:2309.17453)"),
+      flag("softmax_off_by_one", &M::softmax_off_by_one,
+           "the softmax divides by 1 more than its sum: a sink of score 0 that is not learned"),
       flag("attention_gate", &M::attention_gate,
            "attention's output times the sigmoid of a product with its input (Qiu et al. 2025, "
            "arXiv:2505.06708)"),

@@ -33,6 +33,12 @@ InitialValues initial_of_recurrence(const ParameterSpec& p) {
 }  // namespace
 
 InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
+  // beta 1: SiLU; both curvatures 0.8, as Huang and Schlag 2024, arXiv:2411.13010, begin.
+  if (p.role == Role::curve)
+    return {p.name.ends_with("beta")      ? 1
+            : p.name.ends_with("alpha_p") ? std::log(std::expm1(0.8))
+                                          : std::log(std::expm1(0.8 - 0.5)),
+            0, kNever};
   if (p.role == Role::norm) return {c.norm_gain == NormGain::one_plus_gamma ? 0.0 : 1.0, 0, kNever};
   if (p.role == Role::gain) return {c.residual_gain_init, 0, kNever};
   if (p.role == Role::bias) return {0, 0, kNever};

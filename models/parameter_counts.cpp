@@ -22,10 +22,15 @@ int64_t shared_expert_width(const ModelConfig& c) {
   return c.shared_experts * (c.shared_expert_d_ff > 0 ? c.shared_expert_d_ff : c.expert_d_ff);
 }
 
+int64_t learned_activation_parameters(const ModelConfig& c) {
+  return c.activation == Activation::learned_swish ? 1 : c.activation == Activation::xielu ? 2 : 0;
+}
+
 FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   const int64_t branches = c.gated ? 2 : 1, d = c.d_model;
   const auto layer = [&](int64_t width) {
-    return (branches + 1) * d * width + (c.mlp_bias ? branches * width + d : 0);
+    return (branches + 1) * d * width + (c.mlp_bias ? branches * width + d : 0) +
+           learned_activation_parameters(c);
   };
   const auto products = [&](int64_t width) { return (branches + 1) * d * width; };
   FeedForwardCounts n;

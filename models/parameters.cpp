@@ -186,6 +186,9 @@ class SpecList {
     }
     shift(at + "mlp.activation_shift");
     shift(at + "mlp.shift");
+    if (config_.activation == Activation::learned_swish) add(at + "mlp.beta", {}, Role::curve);
+    for (const char* alpha : {"mlp.alpha_p", "mlp.alpha_n"})
+      if (config_.activation == Activation::xielu) add(at + alpha, {}, Role::curve);
     if (!has_experts(c, layer_))
       linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);

@@ -20,7 +20,8 @@ enum class Role : uint8_t {
   convolution,
   decay,  // log of how fast a state fades
   step_bias,
-  ones  // the gain of a norm, a skip
+  ones,  // the gain of a norm, a skip
+  curve  // a number of an activation
 };
 
 /// One parameter of the model: name, shape as stored, (out, in) for matrices.
@@ -51,6 +52,8 @@ BlockNorms norms_of(const ModelConfig&);
 bool has_experts(const ModelConfig&, int64_t layer);
 /// Width of the layer that every token passes beside the experts; 0: none.
 int64_t shared_expert_width(const ModelConfig&);
+/// Numbers that a learned activation adds to each layer; 0 for the others.
+int64_t learned_activation_parameters(const ModelConfig&);
 /// The feed-forward layers of the model, experts included.
 struct FeedForwardCounts {
   int64_t parameters = 0;

@@ -110,6 +110,7 @@ struct AttentionOptions {
   QKNorm::Attrs qk_norm;        // of queries and keys
   bool xl_relative = false;     // Transformer-XL's positions; see Attention
   bool sink = false;            // a learned score of each head in the softmax, without a value
+  bool off_by_one = false;      // a sink of score 0 that is not learned: softmax over 1 + sum
   bool gate = false;            // each head's output times the sigmoid of a product with x
   double clip = 0;              // queries, keys and values are cut at -clip and clip; 0: none
   bool shift = false;           // a learned number added in front of the output's product
@@ -138,7 +139,7 @@ class Attention : public Module {
 
   Matrix q, k, v, out;  // k and v are absent when fused
   QKNorm::Weights qk_norm;
-  Tensor sink;   // (H), or undefined
+  Tensor sink;   // (H), a parameter or, with off_by_one, zeros; or undefined
   Matrix gate;   // (H K, D), or undefined
   Tensor shift;  // (), or undefined
   // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.

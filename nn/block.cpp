@@ -87,8 +87,9 @@ Block::Block(const Options& o, DType dtype, Device device)
   if (!o.fused_parallel) return;
   check(!o.experts && !o.latent && !o.shared && o.parallel == Parallel::shared_norm &&
             !behind_branch(o.placement) && !attention_gain.defined() && o.residual.drop == 0 &&
-            o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
-            o.attention.qkv_bias == o.mlp.bias,
+            o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink &&
+            !o.attention.off_by_one && !o.attention.gate &&
+            o.mlp.learned == LearnedActivation::none && o.attention.qkv_bias == o.mlp.bias,
         "block: fused parallel branches share a norm and biases of the first product, and have no "
         "norm, gain, sink, gate, latent or dropout of their own");
   input = Matrix(parallel_attrs().rows(), o.attention.d_model, o.mlp.bias, dtype, device);
