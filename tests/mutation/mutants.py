@@ -2,7 +2,7 @@
 """Seeded mutants: edits of one line of an op or a kernel that a test must notice.
 
     tests/mutation/mutants.py [--build DIR] [--jobs N] [--only WORD] [--sample N] [--proofs]
-                             [--fresh]
+                             [--tests] [--fresh]
     tests/mutation/mutants.py --check
 
 Each table (*.txt beside this file) lists files and, for each, pairs of lines: `-` what is there,
@@ -19,8 +19,9 @@ All mutants go through the proofs first, then the tests get what is left. Result
 build folder (default build-mutants), so that an interrupted run goes on, and a survivor is tried
 again in the next; --fresh forgets them. A mutant that does not compile, or a line that is not
 found, is an error of the table. --only runs those whose file or text has WORD, --sample every n-th
-so that about N are run, --proofs leaves the tests out, --check only looks for the lines. Exit status 0: at least 95 % are caught
-and every survivor is explained in survivors.txt.
+so that about N are run, --proofs leaves the tests out and --tests the proofs, --check only looks
+for the lines. Exit status 0: at least 95 % are caught and every survivor is explained in
+survivors.txt.
 """
 import argparse
 import collections
@@ -214,6 +215,7 @@ def main():
     args.add_argument("--only", default="")
     args.add_argument("--sample", type=int, default=0)
     args.add_argument("--proofs", action="store_true")
+    args.add_argument("--tests", action="store_true")
     args.add_argument("--fresh", action="store_true")
     args.add_argument("--check", action="store_true")
     args = args.parse_args()
@@ -231,7 +233,8 @@ def main():
     results = Results(programs.work / "results.jsonl", args.fresh)
     if not all(results.of(m) and results.is_sound(m.file) for m in mutants):
         programs.prepare(mutants)
-        run_stage(programs.run, "prove", mutants, results, args.jobs)
+        if not args.tests:
+            run_stage(programs.run, "prove", mutants, results, args.jobs)
     if any(not results.of(m) for m in mutants) and not args.proofs:
         run_stage(programs.run, "test", mutants, results, args.jobs)
     check_proofs(programs.without_mutant, mutants, results, args.jobs)

@@ -234,7 +234,9 @@ class Runner:
     def prepare(self, mutants):
         """Builds what mutants are compiled and linked with."""
         self.make(LIBRARIES)
-        shutil.copy(HERE / "common.h", self.work)
-        self.compile(HERE / "common.h", self.work / "common.h.gch", self.work, ["-x", "c++-header"])
+        if not all(m.of_kernel() for m in mutants):
+            shutil.copy(HERE / "common.h", self.work)
+            self.compile(HERE / "common.h", self.work / "common.h.gch", self.work,
+                         ["-x", "c++-header"])
         if any(m.of_kernel() for m in mutants):
             self.kernel_proofs = self.compile(HERE / "kernel_proofs.cpp", self.work / "kernel.o", self.work)
