@@ -12,6 +12,7 @@
 #include "models/profile.h"
 #include "models/recompute.h"
 #include "models/report.h"
+#include "models/safetensor_file.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -28,7 +29,10 @@ void load_run_state(StepModel& s) {
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
   const RunDirectory::State state = run.read_state(folder);
-  RunDirectory::load(folder + "/optimizer.safetensors", s.optimizer->state());
+  const std::string moments = folder + "/optimizer.safetensors";
+  // Weights that were imported or converted: no step has been taken with them.
+  if (state.step == 0 && SafetensorFile(moments).tensors().empty()) return;
+  RunDirectory::load(moments, s.optimizer->state());
   s.optimizer->set_steps(state.step);
   if (s.dropout) s.dropout->set_position(state.dropout_position(folder));
 }

@@ -1,4 +1,4 @@
-#include "models/algebra_recurrence.h"
+#include "models/algebra_parts.h"
 
 #include <fmt/format.h>
 

@@ -12,6 +12,7 @@
 #include "models/config_mixers.h"
 #include "models/config_positions.h"
 #include "models/config_shared.h"
+#include "models/config_unused.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -142,6 +143,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
   check_architecture(*this, where);
+  check_all_used(*this, where, spelling);
   // In double: the sizes alone may already leave 64 bits.
   const double head = double(std::max(head_dim, global_head_dim)), d = double(d_model),
                width = head * double(heads + std::max(kv_heads, global_kv_heads)) * 2;

@@ -69,8 +69,8 @@ void check_residual(const ModelConfig& c, const std::string& where) {
         ": residual_gain_init = ", c.residual_gain_init,
         " needs a residual_gain; set it to scalar or vector");
   for (const double scale : c.residual_scales) {
-    check(std::isfinite(scale), where, ": residual_scales must be finite numbers; it holds ",
-          scale);
+    check(std::fabs(scale) <= 1e6, where,
+          ": residual_scales must be numbers from -1e6 to 1e6; it holds ", scale);
   }
   const auto layers = static_cast<size_t>(c.layers);
   check(c.residual_scales.size() <= layers, where, ": residual_scales has ",

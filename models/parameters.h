@@ -40,6 +40,13 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig&);
 /// What is saved beside them and not trained: biases of routers' choices, layer_scale.
 std::vector<ParameterSpec> buffer_specs(const ModelConfig&);
 
+/// Which norms a block has.
+struct BlockNorms {
+  bool attention, mlp, behind;  // behind: of either branch's output
+  int64_t count() const { return attention + mlp + 2 * behind; }
+};
+BlockNorms norms_of(const ModelConfig&);
+
 /// Whether a layer has experts in place of its feed-forward layer.
 bool has_experts(const ModelConfig&, int64_t layer);
 /// Width of the layer that every token passes beside the experts; 0: none.

@@ -162,6 +162,26 @@ TEST_CASE_METHOD(Setup, "mixture of experts: the work grows with k, not with the
   CHECK(flops_of(more, "expert_linear.forward") == 2 * work);
 }
 
+TEST_CASE_METHOD(Setup, "mixture of experts: one token reads the weights of the experts it uses",
+                 "[op]") {
+  nn::MixtureOptions o = options(2, true);
+  o.experts = 16;
+  const auto bytes_of = [&](int64_t tokens, Device device) {
+    const nn::MixtureOfExperts layer(o, DType::f64, device);
+    const Ledger ledger;
+    layer.forward(empty({tokens, kWidth}, DType::f64, device));
+    double sum = 0;
+    for (const Entry& e : ledger.entries())
+      sum += std::string(e.op) == "expert_linear.forward" ? e.cost.bytes_read : 0;
+    return sum;
+  };
+  const double expert = 8.0 * 3 * kInner * kWidth, rows = 8.0 * (kWidth + kInner),
+               plan = 2.0 * 8 * (16 + 1);
+  CHECK(bytes_of(1, kMeta) == 2 * expert + 2 * rows + plan);
+  CHECK(bytes_of(3, kMeta) == 6 * expert + 6 * rows + plan);
+  CHECK(bytes_of(100, kMeta) == 16 * expert + 200 * rows + plan);  // all of them at most
+}
+
 TEST_CASE_METHOD(Setup, "mixture of experts: a step on meta has the ledger of a real one", "[op]") {
   const auto text = [](Device device) {
     nn::MixtureOfExperts layer(options(2, true), DType::f64, device);

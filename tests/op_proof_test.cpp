@@ -1,4 +1,5 @@
 // The proofs of single ops and layers, generic over the sample table: gradients, costs, the tape.
+#include <map>
 #include <set>
 
 #include "autograd/functional.h"
@@ -56,6 +57,33 @@ TEST_CASE("every op: the tape gives the bits of the calls by hand", "[op]") {
     prove_all([&](const Sample& s) { return prove_tape(s, device, DType::f64); });
     prove_all([&](const Sample& s) { return prove_tape(s, device, DType::bf16); });
   }
+}
+
+TEST_CASE("every op without a backward refuses, by its name, an input that needs a gradient",
+          "[op]") {
+  std::map<std::string, int64_t> refusals;
+  prove_all([&](const Sample& s) {
+    const ProofResult r = prove_refusal(s);
+    CHECK(r.skipped != (!s.by_hand && s.op != "document_ids"));  // ids are integers
+    if (!r.skipped) ++refusals[s.op];
+    return r;
+  });
+  CHECK(refusals.size() >= 3);
+}
+
+TEST_CASE("the proof of refusals fails where a gradient is lost in silence", "[proof]") {
+  set_up_proofs();
+  Sample s;
+  s.op = "doubled";
+  s.name = "past the tape";
+  s.inputs = {normal({3}, 1)};
+  s.apply = [](const Sample::Tensors& in) -> Sample::Tensors {
+    return {ops::Scale::forward(in[0], {2}, nullptr)};
+  };
+  CHECK_FALSE(prove_refusal(s).ok());
+  CHECK(prove_refusal(s).note == "input 0 needs a gradient, is taken, and gets none");
+  s.apply = [](const Sample::Tensors&) -> Sample::Tensors { fail("no"); };
+  CHECK_FALSE(prove_refusal(s).ok());
 }
 
 TEST_CASE("every fused op and layer equals its composition from plain ops, value and gradients",

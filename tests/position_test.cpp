@@ -268,7 +268,7 @@ TEST_CASE("position: fields that do not fit are refused with what would", "[conf
              Contains("d_model = 33 must be even for sinusoidal"));
   CHECK_THAT(
       error_of([](ModelConfig& c) { c.position = Position::t5_bias, c.t5_max_distance = 16; }),
-      Contains("t5_max_distance = 16 must be above half of t5_buckets = 32"));
+      Contains("t5_max_distance = 16 must be above the 16 distances"));
   RunConfig run;
   CHECK_THROWS_WITH(apply_override(run, "model.rope_scaling=yarm"),
                     Contains("did you mean \"yarn\"?"));

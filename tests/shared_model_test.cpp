@@ -1,31 +1,19 @@
 // Decoders whose layers share keys and values or have embeddings of their own: parameters, cost,
 // caches, training, errors. tests/family_test.cpp holds them to a recorded Gemma 4.
-#include <filesystem>
 
-#include "cli/verbs.h"
-#include "data/file.h"
-#include "models/algebra.h"
-#include "models/build.h"
 #include "models/config_json.h"
 #include "models/config_shared.h"
 #include "models/convert.h"
 #include "models/report.h"
 #include "models/zoo.h"
-#include "optim/adamw.h"
-#include "tests/data_helpers.h"
-#include "tests/layer_values.h"
+#include "tests/decoder_checks.h"
 #include "tests/message_of.h"
 
 using namespace tally;
+using namespace tally::test;
 using Catch::Matchers::Contains;
 
 namespace {
-
-ModelConfig checked(ModelConfig c) {
-  c.resolve("f");
-  c.check("f");
-  return c;
-}
 
 // Windows with small heads, layers that see all with wide ones; the last two take.
 ModelConfig small_shared() {
@@ -40,18 +28,6 @@ ModelConfig small_shared() {
   c.rope_scaling = RopeScale::proportional, c.rope_fraction = 0.5;
   c.attention_scale = 0.5, c.init_std = 0.4, c.norm_eps = 0.1;
   return c;
-}
-
-std::unique_ptr<nn::Decoder> made(const ModelConfig& c, Device device) {
-  auto model = build_model(c, DType::f64, device);
-  initialise(*model, c, 1);
-  model->requires_grad();
-  return model;
-}
-
-Tensor ids_of(const ModelConfig& c, int64_t t, uint64_t seed, Device device) {
-  if (backend(device).is_meta()) return empty({2, t}, DType::i64, device);
-  return make_input(indices({2, t}, seed, c.vocab), DType::f64, device);
 }
 
 // Every choice of the fields, by the bits of a number.
@@ -70,7 +46,7 @@ ModelConfig with_choices(int bits) {
 
 std::string refusal(std::initializer_list<const char*> assignments) {
   RunConfig run{small_shared(), {}};
-  return test::message_of([&] {
+  return message_of([&] {
     for (const char* assignment : assignments) apply_override(run, assignment);
     run.resolve_and_check("f");
   });
@@ -80,21 +56,7 @@ std::string refusal(std::initializer_list<const char*> assignments) {
 
 TEST_CASE_METHOD(Setup, "shared model: the closed form of parameters holds for every choice",
                  "[config]") {
-  for (int bits = 0; bits < 128; ++bits) {
-    const ModelConfig c = with_choices(bits);
-    const auto model = made(c, kMeta);
-    const auto specs = parameter_specs(c), buffers = buffer_specs(c);
-    const auto parameters = model->named_parameters();
-    REQUIRE(specs.size() == parameters.size());
-    int64_t sum = 0;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      CHECK(parameters[i].first == specs[i].name);
-      CHECK(parameters[i].second.shape() == Shape(std::span<const int64_t>(specs[i].shape)));
-      sum += specs[i].numel();
-    }
-    REQUIRE(sum == parameter_count(c));
-    REQUIRE(model->named_buffers().size() == buffers.size());
-  }
+  for (int bits = 0; bits < 128; ++bits) check_closed_form(with_choices(bits));
 }
 
 TEST_CASE_METHOD(Setup, "shared model: decoding with the cache equals the full pass everywhere",
@@ -122,70 +84,22 @@ TEST_CASE_METHOD(Setup, "shared model: decoding with the cache equals the full p
 
 TEST_CASE_METHOD(Setup, "shared model: every formula of the algebra equals the count",
                  "[account]") {
-  for (int bits = 0; bits < 64; ++bits) {
-    const ModelConfig c = with_choices(bits);
-    for (int mode = 0; mode < 3; ++mode) {
-      ReportOptions o;
-      o.batch = 3, o.seq = 7, o.train = mode == 0, o.decode = mode == 1;
-      int compared = 0;
-      for (const Formula& f : algebra(make_report(c, o))) {
-        INFO("choices " << bits << ", mode " << mode << ": " << f.what << " = " << f.formula);
-        if (!std::isfinite(f.counted) || f.what == "rule of thumb") continue;
-        CHECK(f.value == Approx(f.counted).epsilon(1e-12));
-        ++compared;
-      }
-      CHECK(compared >= 8);
-    }
-  }
+  for (int bits = 0; bits < 64; ++bits) check_algebra(with_choices(bits), 8);
 }
 
 TEST_CASE_METHOD(Setup, "shared model: learns a batch by heart, on the reference and the cpu alike",
                  "[model]") {
   ModelConfig c = checked(small_shared());
   c.attention_dropout = c.residual_dropout = 0.05;
-  std::vector<double> losses[2];
-  for (Device device : {kReference, kCPU}) {
-    const auto model = made(c, device);
-    optim::AdamW optimizer(optim::decay_groups(*model, 0.01), {});
-    Generator dropout(3);
-    const Tensor ids = ids_of(c, 8, 1, device), targets = ids_of(c, 8, 2, device);
-    for (int step = 0; step < 60; ++step) {
-      Tape tape;
-      const Tensor loss = model->loss(ids, targets, 0, &dropout);
-      losses[device == kCPU].push_back(loss.item());
-      tape.backward(loss);
-      optimizer.step(0.02);
-      model->zero_grad();
-    }
-  }
-  INFO(losses[0].front() << " to " << losses[0].back());
-  CHECK(losses[0].back() < 0.4 * losses[0].front());
-  for (size_t i = 0; i < losses[0].size(); ++i)
-    CHECK(std::fabs(losses[0][i] - losses[1][i]) <= 1e-9 * losses[0][i]);
+  check_learns_a_batch(c);
 }
 
 TEST_CASE_METHOD(Setup, "shared model: a step on meta has the ledger of a real one", "[model]") {
-  const ModelConfig c = checked(small_shared());
-  const auto text = [&](Device device) {
-    const auto model = made(c, device);
-    Generator dropout(1);
-    const Ledger ledger;
-    Tape tape;
-    tape.backward(model->loss(ids_of(c, 6, 1, device), ids_of(c, 6, 2, device), 0, &dropout));
-    return ledger.text();
-  };
-  CHECK(text(kCPU) == text(kMeta));
-  CHECK(text(kMeta).size() > 5000);
+  check_ledger_on_meta(checked(small_shared()));
 }
 
 TEST_CASE_METHOD(Setup, "shared model: every parameter passes tally gradcheck", "[model]") {
-  for (const int bits : {0, 1, 2, 8}) {
-    const test::TemporaryFolder folder;
-    write_file_atomic(folder / "shared.json", to_json_text(RunConfig{with_choices(bits), {}}));
-    cli::GradcheckOptions o;
-    o.what = folder / "shared.json", o.quiet = o.json = true;
-    CHECK(cli::gradcheck(o) == 0);
-  }
+  for (const int bits : {0, 1, 2, 8}) check_differences(with_choices(bits));
 }
 
 TEST_CASE_METHOD(Setup, "shared model: a cache keeps nothing for layers that take",
@@ -226,7 +140,7 @@ TEST_CASE("shared model: what does not fit is refused by name", "[config][error]
   }
   RunConfig encoder = find_preset("bert-base").config;
   encoder.model.layer_scale = true;
-  CHECK_THAT(test::message_of([&] { encoder.resolve_and_check("f"); }),
+  CHECK_THAT(message_of([&] { encoder.resolve_and_check("f"); }),
              Contains("layer_scale has no meaning for architecture = encoder"));
   CHECK_THROWS_WITH(with_kv_heads(checked(small_shared()), 1),
                     Contains("only the heads of attention = heads"));

@@ -45,6 +45,11 @@ ProofResult prove_cost(const Sample& sample);
 /// with one input alone that wants a gradient.
 ProofResult prove_tape(const Sample& sample, Device device, DType dtype);
 
+/// Of an op without a backward: each floating input, when it needs a gradient and a tape is open,
+/// is refused by an error that begins with the op's name and says that there is no backward.
+/// Skipped for ops that have one, and where no floating tensor enters.
+ProofResult prove_refusal(const Sample& sample);
+
 /// Outputs and gradients on `device` equal the reference's within what rounding can do:
 /// |a - b| <= 2 E + the smallest normal number, E the bound that rounded.h gathers along the
 /// reference loops. The reference itself must lie within E of the value in float64. `error` is the

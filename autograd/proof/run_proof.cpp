@@ -93,6 +93,21 @@ std::string bits_differ(const SampleRun& a, const SampleRun& b) {
   return "";
 }
 
+// What is wrong when input `i` needs a gradient that the op cannot give; nothing if it says so.
+std::string not_refused(const Sample& s, size_t i) {
+  Tensors leaves = make_inputs(s, DType::f64, kReference);
+  leaves[i].requires_grad_();
+  Tape tape;
+  try {
+    s.apply(leaves);
+  } catch (const Error& e) {
+    const std::string said = e.what();
+    if (said.rfind(s.op, 0) == 0 && said.find("has no backward") != said.npos) return "";
+    return "the refusal of input " + to_text(i) + " does not name the op: '" + said + "'";
+  }
+  return "input " + to_text(i) + " needs a gradient, is taken, and gets none";
+}
+
 // What the ledger and the memory counters see of one run.
 struct Trace {
   std::string ledger, shapes;
@@ -161,6 +176,26 @@ ProofResult prove_tape(const Sample& s, Device device, DType dtype) {
     others[i] = false;
     compare_passes(s, device, dtype, others, ", input " + to_text(i) + " alone", r);
   }
+  return r;
+}
+
+ProofResult prove_refusal(const Sample& s) {
+  ProofResult r = start(s);
+  if (s.by_hand) {
+    r.skipped = true;
+    r.note = "has a backward";
+    return r;
+  }
+  bool asked = false;
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    const SampleInput& in = s.inputs[i];
+    if (!in.present || in.type_alone || !is_floating(in.dtype)) continue;
+    asked = true;
+    const std::string wrong = not_refused(s, i);
+    if (!wrong.empty()) fail_with(r, wrong);
+  }
+  r.skipped = !asked;
+  if (!asked) r.note = "no floating tensor enters";
   return r;
 }
 

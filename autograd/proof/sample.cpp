@@ -58,6 +58,12 @@ SampleInput constant(SampleInput input) {
   return input;
 }
 
+SampleInput type_alone() {
+  SampleInput input = constant(values({1}, {0}));
+  input.type_alone = true;
+  return input;
+}
+
 SampleInput accumulating(SampleInput input) {
   input.accumulator = true;
   return input;

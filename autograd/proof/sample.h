@@ -27,6 +27,7 @@ struct SampleInput {
   bool differentiable = true;
   DType dtype = DType::f64;  // i64 or u8 stay; a floating input takes the type of the run
   bool accumulator = false;  // takes the type that the type of the run accumulates in
+  bool type_alone = false;   // no call gets it: it names a type and a device
   Layout layout = Layout::dense;
   Shape shape;
   std::vector<double> values;
@@ -47,6 +48,9 @@ SampleInput absent();
 SampleInput constant(SampleInput input);
 /// The same input in the type that the run accumulates in: tables, row statistics.
 SampleInput accumulating(SampleInput input);
+
+/// What a sample without a floating operand takes its type and device from.
+SampleInput type_alone();
 
 /// Whether a shape has the axes that a layout changes.
 bool can_lie(const Shape& shape, Layout layout);

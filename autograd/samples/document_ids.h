@@ -4,12 +4,12 @@
 
 namespace tally::samples {
 
-// The first input is there for its type and device: those of the loops.
+// The loops count in the type of a model, which no operand has.
 inline Sample document_sample(std::string name, SampleInput ids) {
   Sample s;
   s.op = ops::DocumentIds::name;
   s.name = std::move(name);
-  s.inputs = {constant(normal({1}, 1)), std::move(ids)};
+  s.inputs = {type_alone(), std::move(ids)};
   s.apply = [](const Sample::Tensors& in) -> Sample::Tensors {
     check_defined(ops::DocumentIds::name, "like", in[0]);
     check_defined(ops::DocumentIds::name, "ids", in[1]);

@@ -58,6 +58,9 @@ inline std::vector<Sample> expert_linear() {
                 {normal({3, 2}, 6), normal({4, 3, 2}, 7), normal({4, 3}, 8),
                  indices({5}, {0, 0, 2, 2, 3})})
           .bounded(),
+      sample<O>("one token, 2 of 5 experts", {},
+                {normal({2, 3}, 23), normal({5, 4, 3}, 24), normal({5, 4}, 25),
+                 indices({6}, {0, 0, 1, 1, 2, 2})}),
       sample<O>(
           "one expert, one row", {},
           {normal({1, 1}, 9), normal({1, 1, 1}, 10), normal({1, 1}, 11), indices({2}, {0, 1})}),

@@ -1,5 +1,6 @@
 #pragma once
 #include "core/op.h"
+#include "core/ops/no_gradient.h"
 
 namespace tally::ops {
 
@@ -104,6 +105,8 @@ struct AdamWUpdate {
     check_defined(name, "the gradient", dw);
     check_defined(name, "the first moment", m);
     check_defined(name, "the second moment", v);
+    check_no_gradient(name, "the gradient", dw);
+    check_no_gradient(name, "the scale", scale);
     check(dw.shape() == w.shape() && m.shape() == w.shape() && v.shape() == w.shape(),
           "adamw_update: gradient and moments must have the shape of the parameter ", w.shape(),
           "; got ", dw.shape(), ", ", m.shape(), " and ", v.shape(), in_module());

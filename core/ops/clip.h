@@ -2,6 +2,7 @@
 #include <span>
 
 #include "core/op.h"
+#include "core/ops/no_gradient.h"
 
 namespace tally::ops {
 
@@ -112,6 +113,7 @@ inline ClipFactor::Result clip_global_norm(std::span<const Tensor> gradients, do
   Tensor sum, first;
   for (const Tensor& g : gradients) {
     if (!g.defined()) continue;
+    check_no_gradient("clip_global_norm", "a gradient", g);
     if (!sum.defined()) {
       first = g;
       sum = zeros({1}, wide_dtype(g.dtype()), g.device());

@@ -36,8 +36,9 @@ inline void check_offsets(const char* op, const Tensor& offsets, int64_t experts
 //   x, dx (M, I): rows sorted by expert    w, dw (E, O, I)    b, db (E, O) or absent    y, dy (M, O)
 //   offsets (E + 1) i64, of expert_gather    saved: x, w, offsets
 //
-// The gradient of an expert without rows is 0. Declared bytes count the weights of all experts: a
-// bound where one has no rows.
+// The gradient of an expert without rows is 0, and its weights are not read. Which these are, values
+// decide: declared bytes count the weights of min(E, M) experts, the most that M rows can have. For
+// one token, whose k rows are of k experts, that is exact: what decoding reads is what it uses.
 struct ExpertLinear {
   static constexpr const char* name = "expert_linear";
   struct Attrs {};
@@ -67,6 +68,14 @@ struct ExpertLinear {
     return v;
   }
 
+  // Reads of weights and biases (E, ...) by `rows` rows.
+  template <class... V>
+  static Cost reads_used(int64_t experts, int64_t rows, const V&... of_experts) {
+    const auto all = static_cast<double>(experts),
+               used = static_cast<double>(std::min(experts, rows));
+    return {0, reads(of_experts...).bytes_read / all * used, 0};
+  }
+
   // Calls f with each expert e, its first row and the number of its rows.
   template <class T, class F>
   static void each_expert(const In& offsets, F&& f) {
@@ -91,7 +100,7 @@ struct ExpertLinear {
     ModelFlops model_flops() const { return {products(), products()}; }
     Cost cost() const {
       return flops(products() + (b.defined() ? y.numel() : 0)) + reads(offsets) +
-             reads_if(y.numel() > 0, x, w, b) + writes(y);
+             reads_if(y.numel() > 0, x) + reads_used(w.shape[0], x.rows(), w, b) + writes(y);
     }
     /// Calls f with the linear layer of each expert that has rows.
     template <class T, class F>
@@ -127,8 +136,8 @@ struct ExpertLinear {
       const bool some_in = w.cols() > 0, some_out = w.shape[1] > 0;
       return flops(products() + (db.defined() ? dy.numel() : 0)) + reads(offsets) +
              reads_if(db.defined() || (some_in && (dx.defined() || dw.defined())), dy) +
-             reads_if(dw.defined() && some_out, x) + reads_if(dx.defined() && dy.rows() > 0, w) +
-             writes(dx, dw, db);
+             reads_if(dw.defined() && some_out, x) +
+             (dx.defined() ? reads_used(w.shape[0], dy.rows(), w) : Cost{}) + writes(dx, dw, db);
     }
     /// Calls f with the backward pass of each expert, those without rows included: theirs writes 0.
     template <class T, class F>

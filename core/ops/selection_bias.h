@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "core/ops/gather.h"
+#include "core/ops/no_gradient.h"
 
 namespace tally::ops {
 
@@ -73,6 +74,7 @@ struct SelectionBias {
   /// Adds what tokens chose to the load of their experts.
   static void count(const Tensor& chosen, const Tensor& load, DType element) {
     check_defined(name, "the load", load);
+    check_no_gradient(name, "the load", load);
     check(load.ndim() == 1 && load.dtype() == acc_dtype(element), name,
           ": the load must be (E) numbers in ", acc_dtype(element), "; got ", load.shape(), " in ",
           load.dtype(), in_module());
@@ -86,6 +88,8 @@ struct SelectionBias {
   static void update(const Tensor& bias, const Tensor& load, double rate) {
     check_defined(name, "the bias", bias);
     check_defined(name, "the load", load);
+    check_no_gradient(name, "the bias", bias);
+    check_no_gradient(name, "the load", load);
     check_same_dtype(name, bias);
     check(
         bias.ndim() == 1 && load.shape() == bias.shape() && load.dtype() == acc_dtype(bias.dtype()),
