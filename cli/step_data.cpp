@@ -77,7 +77,7 @@ StepBatch data_batch(const StepOptions& o, const StepModel& s,
   const TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
                                                : tokenize_files(files, tokenizer, options.text);
   const Dataset data(splits.train, seq, static_cast<uint64_t>(t.seed));
-  const int64_t index = o.index >= 0 ? o.index : s.optimizer->steps() * t.accumulation;
+  const int64_t index = o.index >= 0 ? o.index : ramp_of(t).before(s.optimizer->steps());
   std::vector<int64_t> ids(static_cast<size_t>(batch * seq)), targets(ids.size());
   StepBatch step;
   step.source = (t.accumulation > 1 ? to_text(t.accumulation) + " batches from " : "batch ") +
@@ -123,11 +123,10 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
   s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
-  s.optimizer = std::make_unique<optim::AdamW>(optim::decay_groups(*s.model, t.weight_decay),
-                                               optim::AdamW::Options{t.beta1, t.beta2, t.eps});
+  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
-  s.lr = schedule_of(t).at(s.optimizer->steps());
+  s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());
   return s;
 }
 

@@ -133,7 +133,7 @@ void play_back(const OpFixture& f, const OpCase& c, const OpOutputs& outputs) {
 }
 
 void replay(const OpFixture& f, OpFunction function, DType dtype, Device device, OpReport& report) {
-  OpCase c{f.attributes, {}, dtype, device};
+  OpCase c{f.attributes, {}, dtype, device, f.name};
   const double float32 = f.attributes.value("float32_error", 0.0);
   const double tolerance = dtype == DType::f64 ? 1e-10 : 2e-6 + 8 * float32;
   const double absolute = dtype == DType::f64 ? 1e-12 : 1e-6;
@@ -208,6 +208,7 @@ OpTable op_table() {
   add_model_ops(table);
   add_position_ops(table);
   add_product_ops(table);
+  add_schedule_ops(table);
   return table;
 }
 

@@ -44,7 +44,6 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
-constexpr Names<2> kSchedules = {"constant", "cosine"};
 constexpr Names<9> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
                               "max_logit",    "attention_entropy", "attention_saturation",
                               "grad_norm",    "update_ratio",      "router_load"};
@@ -101,7 +100,6 @@ std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; 
 std::span<const std::string_view> enum_names(RopeScale) { return kRopeScales; }
 std::span<const std::string_view> enum_names(SinusoidLayout) { return kSinusoidLayouts; }
 std::span<const std::string_view> enum_names(Init) { return kInits; }
-std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
 
 std::span<const std::string_view> probe_names() { return kProbes; }
 
@@ -178,6 +176,12 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
                ": recompute = ", recompute,
                " needs layers that see their input alone; attention = ",
                "shared and layer_input_dim tell them more. Set recompute to none");
+  tally::check(
+      accumulation_start <= accumulation, where, ": accumulation_start = ", accumulation_start,
+      " must not exceed accumulation = ", accumulation, ", which it grows to in ramp_steps");
+  for (const double m : milestones) {
+    tally::check(m >= 0 && m <= 1, where, ": milestones are shares of the steps, 0 to 1; got ", m);
+  }
 }
 
 void RunConfig::resolve_and_check(const std::string& where) {

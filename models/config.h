@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "models/fields.h"
+#include "optim/choices.h"
+#include "optim/schedule.h"
 
 namespace tally {
 
@@ -51,7 +53,10 @@ enum class RopeScale : uint8_t {
 };
 enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
-enum class Schedule : uint8_t { constant, cosine };
+using optim::Decay;
+using optim::MuonScaling;
+using optim::OptimizerKind;
+using optim::Schedule;
 
 std::span<const std::string_view> enum_names(Architecture);
 std::span<const std::string_view> enum_names(AttentionKind);
@@ -70,7 +75,6 @@ std::span<const std::string_view> enum_names(RopeLayout);
 std::span<const std::string_view> enum_names(RopeScale);
 std::span<const std::string_view> enum_names(SinusoidLayout);
 std::span<const std::string_view> enum_names(Init);
-std::span<const std::string_view> enum_names(Schedule);
 
 /// How a field is called in an error: our name, or what the file that it came from calls it.
 using Spelling = std::function<std::string(std::string_view)>;
@@ -212,9 +216,21 @@ struct TrainConfig {
   int64_t batch = 8;
   int64_t seq = 0;  // 0: the model's context
   int64_t accumulation = 1, steps = 1000;
+  int64_t accumulation_start = 0, ramp_steps = 0;  // 0: no ramp
   double lr = 1e-3, final_lr_fraction = 0.1;
   int64_t warmup = 100;
+  double warmup_from = 0;
   Schedule schedule = Schedule::cosine;
+  Decay decay = Decay::linear;                  // of wsd
+  double decay_fraction = 0.2;                  // of wsd
+  std::vector<double> milestones = {0.8, 0.9};  // of multi_step
+  double milestone_factor = 0.316;              // of multi_step
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double momentum = 0.95;
+  bool nesterov = true, amsgrad = false;
+  MuonScaling muon_scaling = MuonScaling::match_rms;
+  int64_t precondition_every = 10, precondition_longest = 8192;
+  double rest_lr_scale = 1;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
   int64_t seed = 1;
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/clip.h"
+#include "optim/make.h"
 
 namespace tally::optim {
 namespace {
@@ -14,6 +15,13 @@ bool decays(const std::string& name, const Tensor& t) {
          !name.ends_with("decay_log");
 }
 
+// Weights of products inside of the blocks: no tables, head, filters of convolutions or experts'
+// biases.
+bool is_hidden_matrix(const std::string& name, const Tensor& t) {
+  return decays(name, t) && name.find("blocks.") != std::string::npos &&
+         name.ends_with(".weight") && !name.ends_with("conv.weight");
+}
+
 }  // namespace
 
 std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay) {
@@ -21,6 +29,21 @@ std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay)
   for (auto& [name, t] : model.named_parameters())
     (decays(name, t) ? with : without).parameters.emplace_back(name, t);
   return {with, without};
+}
+
+std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay) {
+  ParameterGroup hidden{"hidden matrices", {}, weight_decay, 1};
+  std::vector<ParameterGroup> rest = decay_groups(model, weight_decay);
+  for (ParameterGroup& g : rest) {
+    std::vector<std::pair<std::string, Tensor>> left;
+    for (auto& named : g.parameters) {
+      const bool is_hidden = is_hidden_matrix(named.first, named.second);
+      (is_hidden ? hidden.parameters : left).push_back(std::move(named));
+    }
+    g.parameters = std::move(left);
+  }
+  rest.insert(rest.begin(), std::move(hidden));
+  return rest;
 }
 
 std::string describe(const std::vector<ParameterGroup>& groups) {
@@ -32,7 +55,8 @@ std::string describe(const std::vector<ParameterGroup>& groups) {
       n += t.numel();
       names += (names.empty() ? "" : ", ") + name;
     }
-    text += g.name + " (weight decay " + to_text(g.weight_decay) + ", " + to_text(n) +
+    text += g.name + " (weight decay " + to_text(g.weight_decay) +
+            (g.lr_scale == 1 ? "" : ", lr times " + to_text(g.lr_scale)) + ", " + to_text(n) +
             " numbers): " + names + "\n";
   }
   return text;
