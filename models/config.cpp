@@ -163,6 +163,10 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(seq <= model.context, where, ": seq = ", seq,
                " must not exceed model.context = ", model.context, "; set seq to at most ",
                model.context, ", or raise model.context");
+  // A step without a target that counts would train nothing and still decay the weights.
+  tally::check(seq == 0 || seq > model.attention_prefix, where, ": seq = ", seq,
+               " must be above model.attention_prefix = ", model.attention_prefix,
+               ", whose tokens are no targets; raise seq");
   for (const std::string& probe : probes) {
     const auto all = probe_names();
     tally::check(std::find(all.begin(), all.end(), probe) != all.end(), where, ": probes: \"",

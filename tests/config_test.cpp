@@ -231,6 +231,9 @@ TEST_CASE("config: what does not fit together says what to set", "[config][error
   CHECK(check_error({"model.head_dim=31", "model.position=none"}) == "accepted");
   CHECK_THAT(check_error({"model.norm_bias=true"}), Contains("needs norm = layer_norm"));
   CHECK_THAT(check_error({"train.seq=1000"}), Contains("must not exceed model.context = 256"));
+  CHECK_THAT(check_error({"train.seq=8", "model.attention_prefix=8"}),  // F06: no target counts
+             Contains("train: seq = 8 must be above model.attention_prefix = 8"));
+  CHECK(check_error({"train.seq=9", "model.attention_prefix=8"}) == "accepted");
   CHECK_THAT(check_error({"train.warmup=100000"}), Contains("must not exceed steps"));
 }
 

@@ -42,7 +42,7 @@ ops::ResidualAdd::Attrs attrs(double scale, double p) {
 }  // namespace
 
 TEST_CASE_METHOD(Setup, "rms_norm: bf16 is rounded before the gain or behind it, as asked",
-                 "[op][F14]") {
+                 "[op][F11]") {
   const int64_t rows = 7, width = 96;
   const Device device = GENERATE(kReference, kCPU);
   const bool plus_one = GENERATE(false, true);

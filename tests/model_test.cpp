@@ -234,10 +234,11 @@ TEST_CASE("generate: greedy text is the same with any prompt split, and ends whe
       Catch::Contains("context holds 64"));
 }
 
-TEST_CASE("generate: the context is the limit, with learned positions and with rotary ones",
-          "[model][error][F26]") {
-  const std::string name = GENERATE("gpt-smoke", "llama-smoke");
-  const RunConfig c = preset(name, [](ModelConfig& m) { m.context = 32; });
+TEST_CASE("generate: the context is the limit, whatever the positions are", "[model][error][F26]") {
+  const Position position = GENERATE(Position::learned, Position::sinusoidal, Position::rope,
+                                     Position::alibi, Position::t5_bias);
+  const RunConfig c = preset(position == Position::learned ? "gpt-smoke" : "llama-smoke",
+                             [&](ModelConfig& m) { m.context = 32, m.position = position; });
   const auto model = made(c.model);
   GenerateOptions o;
   o.max_new_tokens = 100;

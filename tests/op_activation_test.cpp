@@ -153,7 +153,7 @@ TEST_CASE_METHOD(Setup, "gate: a limit cuts both branches, an offset comes after
 }
 
 TEST_CASE_METHOD(Setup, "soft_cap: values and slopes, and odd caps refused by name",
-                 "[op][error][F05]") {
+                 "[op][error][F05][L74]") {
   const Tensor x = f64({0, 10, 50, 100, 1e4}, {5});
   ops::SoftCap::Saved saved;
   const auto y = numbers(ops::SoftCap::forward(x, {50}, &saved));

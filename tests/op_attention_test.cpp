@@ -77,7 +77,7 @@ TEST_CASE_METHOD(Setup, "attention: token by token with a cache equals one full 
   }
 }
 
-TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", "[op][F05]") {
+TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", "[op][F05][L74]") {
   const std::vector<double> scores{0, 10, 50, 100, 1e4},
       capped{0, 9.86876601, 38.0797078, 48.2013790, 50};
   const std::vector<double> slopes{1, 0.961042983, 0.419974342, 0.0706508249, 0};

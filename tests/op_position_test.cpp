@@ -67,6 +67,47 @@ TEST_CASE_METHOD(Setup, "attention: without positions, shuffled tokens give shuf
         Approx(dot(shuffled(attention(q, k, v, o)), shuffled(q))).epsilon(1e-6));
 }
 
+TEST_CASE_METHOD(Setup, "attention: a causal mask gives order away without any positions",
+                 "[op][L42][L98]") {
+  const Tensor q = random({1, 5, 2, 3}, 1), k = random({1, 5, 2, 3}, 2),
+               v = random({1, 5, 2, 3}, 3);
+  const Tensor order = from_host<int64_t>({1, 0, 3, 2, 4}, {5}, kReference);
+  const auto shuffled = [&](const Tensor& x) { return index_select(x, order, 1); };
+  const Tensor a = attention(q, k, v), b = attention(shuffled(q), shuffled(k), shuffled(v));
+  // The last token sees the same others whatever their order; those before it do not.
+  check_close(b.narrow(1, 4, 1), a.narrow(1, 4, 1), 1e-14);
+  for (int64_t t = 0; t < 4; ++t) {
+    const auto x = to_doubles(b.narrow(1, t, 1)), y = to_doubles(shuffled(a).narrow(1, t, 1));
+    double apart = 0;
+    for (size_t i = 0; i < x.size(); ++i) apart = std::max(apart, std::fabs(x[i] - y[i]));
+    CHECK(apart > 1e-3);
+  }
+}
+
+TEST_CASE_METHOD(Setup, "position: sinusoids are the formula; their products know the distance",
+                 "[op][L44]") {
+  const int64_t rows = 40, d = 12;
+  const Tensor table = sinusoidal_table(rows, d, Sinusoid::interleaved, DType::f64, kReference);
+  const auto pe = to_doubles(table);
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t k = 0; k < d / 2; ++k) {
+      const double angle = static_cast<double>(i) /
+                           std::pow(10000.0, 2 * static_cast<double>(k) / static_cast<double>(d));
+      const auto at = static_cast<size_t>(i * d + 2 * k);
+      CHECK(pe[at] == Approx(std::sin(angle)).margin(1e-14));
+      CHECK(pe[at + 1] == Approx(std::cos(angle)).margin(1e-14));
+    }
+  }
+  const auto product = [&](int64_t i, int64_t j) {
+    return dot(table.narrow(0, i, 1), table.narrow(0, j, 1));
+  };
+  for (const int64_t distance : {0, 1, 7, 20}) {
+    for (int64_t i = distance; i < rows; ++i)
+      CHECK(product(i, i - distance) == Approx(product(distance, 0)).epsilon(1e-12));
+  }
+  CHECK(std::fabs(product(9, 2) - product(9, 3)) > 0.1);
+}
+
 TEST_CASE_METHOD(Setup, "attention: ALiBi in the loop equals ALiBi as a tensor", "[op][L43][F23]") {
   for (Device device : {kReference, kCPU}) {
     for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{5, 5}, {1, 9}, {70, 200}}) {

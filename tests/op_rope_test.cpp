@@ -24,7 +24,7 @@ TEST_CASE_METHOD(Setup, "rope: pairs in halves and interleaved", "[op][F21]") {
 }
 
 TEST_CASE_METHOD(Setup, "rope: permuting a head's rows turns one form into the other",
-                 "[op][F21]") {
+                 "[op][F21][L49]") {
   const int64_t size = 8;
   const Tensor table = rope_table(6, size, 10000, DType::f64, kReference);
   const Tensor q = random({1, 6, 1, size}, 1), k = random({1, 6, 1, size}, 2),
@@ -47,7 +47,7 @@ TEST_CASE_METHOD(Setup, "rope: permuting a head's rows turns one form into the o
 }
 
 TEST_CASE_METHOD(Setup, "rope: a product depends on the distance alone, sinusoids' does not",
-                 "[op]") {
+                 "[op][L45][L46][L50]") {
   const int64_t size = 16;
   const Tensor table = rope_table(64, size, 10000, DType::f64, kReference);
   const Tensor q = random({1, 1, 1, size}, 1), k = random({1, 1, 1, size}, 2);
