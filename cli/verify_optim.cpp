@@ -132,6 +132,8 @@ std::vector<Comparison> verify_optim(const std::string& path, std::span<const De
   // Eigenvectors amplify rounding; a library that rounds to bf16 is met to 2 % alone.
   const bool bases = name.starts_with("soap") || name.starts_with("shampoo");
   const bool rounds = name.ends_with("_bf16");
+  check(!attributes.at("shapes").empty() && attributes.at("steps").get<int64_t>() > 0, path,
+        ": records no parameter, or no step");
   std::vector<Comparison> rows;
   for (Device device : devices) {
     for (const char* section : {"f64.", "f32."}) {

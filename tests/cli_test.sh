@@ -57,7 +57,7 @@ expect 0 '^$' train bert-base --print-config
 expect 1 'this is for decoders' profile t5-small --steps 1
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
-expect 2 'subcommand is required' verify optim some
+expect 2 'subcommand is required' verify layers some
 expect 0 '^$' --version
 # Bytes that are not UTF-8, and paths that cannot be.
 expect 1 'must be UTF-8' account llama-smoke --set $'model.name=\xff'
@@ -106,6 +106,7 @@ expect 1 'is half already' convert "$here/tests/data/models/llama1" --rope half 
 expect 1 'not f64' export "$here/tests/data/models/qwen3" --out exported --dtype f64
 printf '\2\0\0\0\0\0\0\0{}' > none.safetensors
 expect 1 'holds no case of an op' verify ops none.safetensors
+expect 1 'is no trace' verify optim none.safetensors
 expect 1 'exists already' export "$here/tests/data/models/qwen3" --out .
 expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out run
 expect 1 'no such file or folder' tokenizer info nofile
