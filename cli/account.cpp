@@ -82,6 +82,7 @@ Json report_json(const Report& r, const std::string& by) {
            {{"embedding", p.embedding},
             {"position", p.position},
             {"attention", p.attention},
+            {"recurrence", p.recurrence},
             {"mlp", p.mlp},
             {"norms", p.norms},
             {"gains", p.gains},
@@ -124,13 +125,10 @@ void print_text(const Report& r, const std::string& by) {
               short_number(static_cast<double>(p.total())).c_str(),
               static_cast<long long>(p.total()));
   std::vector<std::vector<std::string>> rows = {{"component", "parameters", "share"}};
-  const std::pair<const char*, int64_t> parts[] = {{"embedding", p.embedding},
-                                                   {"position", p.position},
-                                                   {"attention", p.attention},
-                                                   {"mlp", p.mlp},
-                                                   {"norms", p.norms},
-                                                   {"residual gains", p.gains},
-                                                   {"head", p.head}};
+  const std::pair<const char*, int64_t> parts[] = {
+      {"embedding", p.embedding},   {"position", p.position}, {"attention", p.attention},
+      {"recurrence", p.recurrence}, {"mlp", p.mlp},           {"norms", p.norms},
+      {"residual gains", p.gains},  {"head", p.head}};
   for (const auto& [name, n] : parts) {
     if (n)
       rows.push_back({name, to_text(n),

@@ -138,6 +138,10 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   w->parse_complete_callback([&o] { o.verify.verb = "ops"; });
   w->add_option("files", o.verify.files, "Files of recorded cases")->required();
   w->add_flag("--known", o.verify.known, "Pass over cases of ops that this build does not have");
+  w = add(*v, o.verify, verify, run, "optim", "Twenty steps of an optimizer",
+          "tally verify optim tests/data/optim/adamw.safetensors");
+  w->parse_complete_callback([&o] { o.verify.verb = "optim"; });
+  w->add_option("files", o.verify.files, "Files of recorded traces")->required();
   w = add(*v, o.verify, verify, run, "tokenizer", "Ids, cuts and merges of a tokenizer",
           "tally verify tokenizer tests/data/tokenizer/gpt2_1000.cases.json");
   w->parse_complete_callback([&o] { o.verify.verb = "tokenizer"; });

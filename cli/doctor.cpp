@@ -30,7 +30,8 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   double worst = 0, scale = 1;
   for (size_t i = 0; i < x.size(); ++i) {
     if (!std::isfinite(y[i])) continue;
-    worst = std::max(worst, std::fabs(x[i] - y[i]));
+    const double d = std::fabs(x[i] - y[i]);
+    worst = std::isnan(d) ? INFINITY : std::max(worst, d);
     scale = std::max(scale, std::fabs(y[i]));
   }
   return worst / scale;

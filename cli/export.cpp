@@ -18,10 +18,11 @@ double difference(nn::Decoder& a, nn::Decoder& b) {
   const auto ours = to_doubles(a.logits(ids)), theirs = to_doubles(b.logits(ids));
   double worst = 0, largest = 0;
   for (size_t i = 0; i < ours.size(); ++i) {
-    worst = std::max(worst, std::fabs(ours[i] - theirs[i]));
+    const double d = std::fabs(ours[i] - theirs[i]);
+    worst = std::isfinite(d) ? std::max(worst, d) : INFINITY;
     largest = std::max(largest, std::fabs(ours[i]));
   }
-  return worst / largest;
+  return worst == 0 ? 0 : worst / largest;
 }
 
 }  // namespace
@@ -31,10 +32,12 @@ int export_model(const ExportOptions& o) {
   const ModelConfig& config = loaded.config.model;
   const HfFamily& family =
       o.family.empty() ? hf_family_for(config) : hf_family(o.family, "export: --family");
-  const bool narrow = dtype_of_options(o) == DType::bf16;
-  const auto parameters = loaded.model->named_parameters();
+  const DType dtype = dtype_of_options(o);
+  check(dtype != DType::f64, "export: writes f32 or bf16, not f64; leave out --dtype");
+  const bool narrow = dtype == DType::bf16;
+  const auto state = loaded.model->named_state();
   const ReadParameter read = [&](std::string_view name, std::span<float> out) {
-    for (const auto& [own, t] : parameters) {
+    for (const auto& [own, t] : state) {
       if (own == name) std::ranges::copy(to_host<float>(t), out.begin());
     }
   };
@@ -43,8 +46,9 @@ int export_model(const ExportOptions& o) {
   double error = 0;
   if (o.verify) {
     error = difference(*loaded.model, *load_model(o.out, DType::f32, kCPU).model);
-    check(narrow || error <= 1e-6, o.out, ": the logits differ by ", error,
-          " of the largest; do not use this folder");
+    const double bound = narrow ? 4e-2 : 1e-6;  // rounding the weights to bf16 moves them
+    check(error <= bound, o.out, ": the logits differ by ", error, " of the largest, more than ",
+          bound, "; do not use this folder");
   }
   if (o.json) {
     Json result = {{"folder", o.out}, {"family", family.model_type}};

@@ -38,6 +38,7 @@ Json preset_json(const Preset& p) {
            {{"embedding", n.embedding},
             {"position", n.position},
             {"attention", n.attention},
+            {"recurrence", n.recurrence},
             {"mlp", n.mlp},
             {"norms", n.norms},
             {"gains", n.gains},
@@ -117,10 +118,9 @@ void print_one(const Preset& p) {
   std::printf("\n%s\n", to_json_text(c).c_str());
   std::vector<std::vector<std::string>> rows = {{"component", "parameters"}};
   const std::pair<const char*, int64_t> parts[] = {
-      {"embedding", n.embedding}, {"position", n.position},
-      {"attention", n.attention}, {"mlp", n.mlp},
-      {"norms", n.norms},         {"residual gains", n.gains},
-      {"head", n.head},           {"total", n.total()}};
+      {"embedding", n.embedding},   {"position", n.position}, {"attention", n.attention},
+      {"recurrence", n.recurrence}, {"mlp", n.mlp},           {"norms", n.norms},
+      {"residual gains", n.gains},  {"head", n.head},         {"total", n.total()}};
   for (const auto& [name, count] : parts) rows.push_back({name, to_text(count)});
   std::fputs(table_text(rows).c_str(), stdout);
   print_periods(c.model);

@@ -1,6 +1,7 @@
 #include "cli/recorded_case.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "cli/loaded_model.h"
 #include "models/architecture.h"
@@ -16,6 +17,8 @@ std::vector<double> RecordedCase::numbers(const std::string& name) const {
 
 Tensor RecordedCase::ids(const std::string& name, Device device) const {
   const StoredTensor& t = file_.at(name);
+  check(t.shape.size() == 2 && t.numel() > 0, file_.path(), ": \"", name,
+        "\" must be (sequences, tokens), one of each or more; it is ", t.description());
   std::vector<int64_t> v(static_cast<size_t>(t.numel()));
   read_values(t, std::span<int64_t>(v));
   return from_host<int64_t>(v, Shape(std::span<const int64_t>(t.shape)), device);
@@ -30,14 +33,25 @@ Tensor RecordedCase::mask(const std::string& name, Device device) const {
 
 double RecordedCase::tolerance(const char* name, double otherwise) const {
   const auto it = file_.metadata().find(name);
-  return it == file_.metadata().end() ? otherwise : std::stod(it->second);
+  if (it == file_.metadata().end()) return otherwise;
+  const std::string& text = it->second;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // A bound beyond a tenth lets every model pass.
+  check(error == std::errc() && end == text.data() + text.size() && value > 0 && value <= 0.1,
+        file_.path(), ": metadata \"", name, "\" must be a number above 0 and up to 0.1; it is \"",
+        text, "\"");
+  return value;
 }
 
 namespace {
 
 /// Targets of a decoder: the label of the next token; the last position has none.
 Tensor shifted_labels(const RecordedCase& c, const Tensor& ids) {
-  const auto labels = to_host<int64_t>(c.ids("labels", kReference));
+  const Tensor stored = c.ids("labels", kReference);
+  check(stored.shape() == ids.shape(), c.file().path(),
+        ": labels must have the shape of input_ids, ", ids.shape(), "; theirs is ", stored.shape());
+  const auto labels = to_host<int64_t>(stored);
   const int64_t b = ids.size(0), t = ids.size(1);
   std::vector<int64_t> targets(labels.size(), -100);
   for (int64_t i = 0; i < b; ++i) {
@@ -55,9 +69,8 @@ RecordedModel decoder_of(const RecordedCase& c, std::unique_ptr<nn::Decoder> mod
                   {},
                   {}};
   r.start = c.ids("prompt", m.device());
-  const int64_t b = r.start.size(0),
-                steps = static_cast<int64_t>(c.file().at("greedy").numel()) / b;
-  const auto cache = std::make_shared<nn::KVCache>(m.make_cache(b, r.start.size(1) + steps));
+  const auto cache = std::make_shared<nn::KVCache>(
+      m.make_cache(r.start.size(0), r.start.size(1) + c.ids("greedy", kReference).size(1)));
   r.next = [&m, cache](const Tensor& next) { return m.next_logits(next, *cache); };
   return r;
 }
@@ -90,7 +103,7 @@ RecordedModel both_of(const RecordedCase& c, const Checkpoint& checkpoint, DType
                   {}};
   // The token that every text begins with.
   r.start = contiguous(ids.narrow(1, 0, 1));
-  const auto steps = static_cast<int64_t>(c.file().at("greedy").numel()) / ids.size(0);
+  const int64_t steps = c.ids("greedy", kReference).size(1);
   const Tensor greedy = c.ids("greedy_source", device), seen = c.mask("greedy_source_mask", device);
   r.next = [=, &m, cache = std::shared_ptr<nn::StackCache>()](const Tensor& next) mutable {
     const PauseTape values_only;

@@ -16,10 +16,11 @@ class RecordedCase {
  public:
   explicit RecordedCase(const std::string& folder) : file_(folder + "/case.safetensors") {}
   std::vector<double> numbers(const std::string& name) const;
-  /// Integers, (B, T) of i64.
+  /// Integers, (B, T) of i64, at least one. Error for another shape.
   Tensor ids(const std::string& name, Device device) const;
   /// The same as bytes: what a mask is.
   Tensor mask(const std::string& name, Device device) const;
+  /// A bound that the metadata gives, else `otherwise`. Error unless it is above 0 and up to 0.1.
   double tolerance(const char* name, double otherwise) const;
   const SafetensorFile& file() const { return file_; }
 

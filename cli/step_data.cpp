@@ -12,6 +12,7 @@
 #include "models/profile.h"
 #include "models/recompute.h"
 #include "models/report.h"
+#include "models/safetensor_file.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -28,7 +29,10 @@ void load_run_state(StepModel& s) {
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
   const RunDirectory::State state = run.read_state(folder);
-  RunDirectory::load(folder + "/optimizer.safetensors", s.optimizer->state());
+  const std::string moments = folder + "/optimizer.safetensors";
+  // Weights that were imported or converted: no step has been taken with them.
+  if (state.step == 0 && SafetensorFile(moments).tensors().empty()) return;
+  RunDirectory::load(moments, s.optimizer->state());
   s.optimizer->set_steps(state.step);
   if (s.dropout) s.dropout->set_position(state.dropout_position(folder));
 }
@@ -73,7 +77,7 @@ StepBatch data_batch(const StepOptions& o, const StepModel& s,
   const TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
                                                : tokenize_files(files, tokenizer, options.text);
   const Dataset data(splits.train, seq, static_cast<uint64_t>(t.seed));
-  const int64_t index = o.index >= 0 ? o.index : s.optimizer->steps() * t.accumulation;
+  const int64_t index = o.index >= 0 ? o.index : ramp_of(t).before(s.optimizer->steps());
   std::vector<int64_t> ids(static_cast<size_t>(batch * seq)), targets(ids.size());
   StepBatch step;
   step.source = (t.accumulation > 1 ? to_text(t.accumulation) + " batches from " : "batch ") +
@@ -119,11 +123,10 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
   s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
-  s.optimizer = std::make_unique<optim::AdamW>(optim::decay_groups(*s.model, t.weight_decay),
-                                               optim::AdamW::Options{t.beta1, t.beta2, t.eps});
+  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
-  s.lr = schedule_of(t).at(s.optimizer->steps());
+  s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());
   return s;
 }
 

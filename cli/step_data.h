@@ -15,7 +15,7 @@ namespace tally::cli {
 struct StepModel {
   Target target;
   std::unique_ptr<nn::Decoder> model;
-  std::unique_ptr<optim::AdamW> optimizer;
+  std::unique_ptr<optim::Optimizer> optimizer;
   std::optional<Generator> dropout;  // where the model has any
   double lr = 0;
 };

@@ -30,7 +30,6 @@ class Loop {
 
   int run() {
     const TrainConfig& t = s_.config.train;
-    flops_ = trainer_.model_flops_per_step();
     install_interrupt();
     start_ = logged_ = Clock::now();
     while (trainer_.steps_done() < t.steps) {
@@ -111,7 +110,7 @@ class Loop {
         {"grad_norm", r.grad_norm},
         {"log_z", r.log_z},
         {"tokens_per_s", steps * static_cast<double>(trainer_.tokens_per_step()) / passed.count()},
-        {"flops_per_s", steps * flops_ / passed.count()}};
+        {"flops_per_s", steps * trainer_.model_flops_per_step() / passed.count()}};
     if (evaluate) {
       val_ = trainer_.evaluate(s_.config.train.eval_batches);
       m["val_loss"] = val_.loss;
@@ -141,7 +140,9 @@ class Loop {
       text += fmt::format("  val {:.4f} ({:.3f} bits/byte)", val_.loss, val_.bits_per_byte);
     text += fmt::format("  {} tokens/s",
                         short_number(static_cast<double>(trainer_.tokens_per_step()) / per_step));
-    if (peak_ > 0) text += fmt::format("  {:.0f}% of peak", 100 * flops_ / per_step / peak_);
+    if (peak_ > 0)
+      text += fmt::format("  {:.0f}% of peak",
+                          100 * trainer_.model_flops_per_step() / per_step / peak_);
     text += fmt::format(
         "  ETA {}", duration_text(per_step * static_cast<double>(s_.config.train.steps - r.step)));
     line_.show(text, last);
@@ -177,11 +178,10 @@ class Loop {
     Json result = {{"run", run_.path()},
                    {"steps", trainer_.steps_done()},
                    {"seconds", seconds()},
-                   {"tokens", trainer_.steps_done() * trainer_.tokens_per_step()}};
-    std::string text = fmt::format(
-        "done: {} steps, {} tokens in {}", trainer_.steps_done(),
-        short_number(static_cast<double>(trainer_.steps_done() * trainer_.tokens_per_step())),
-        duration_text(seconds()));
+                   {"tokens", trainer_.tokens_seen()}};
+    std::string text = fmt::format("done: {} steps, {} tokens in {}", trainer_.steps_done(),
+                                   short_number(static_cast<double>(trainer_.tokens_seen())),
+                                   duration_text(seconds()));
     if (trainer_.has_validation()) {
       const Evaluation e = trainer_.evaluate();
       result["val_loss"] = e.loss;
@@ -213,7 +213,7 @@ class Loop {
   std::optional<TensorBoardLog> tensorboard_;
   Evaluation val_;
   Json probes_ = Json::object();  // of the last logged step
-  double flops_ = 0, peak_ = 0;
+  double peak_ = 0;
   int64_t first_, last_logged_ = 0;
   Clock::time_point start_, logged_;
 };
@@ -234,7 +234,13 @@ int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resum
     }
   } else {
     trainer.save(run, s.facts);  // whatever happens from here on can be resumed
-    if (!o.quiet) std::fputs(optim::describe(trainer.optimizer().groups()).c_str(), stderr);
+    if (!o.quiet) {
+      const auto kind = static_cast<size_t>(s.config.train.optimizer);
+      std::fprintf(stderr, "optimizer %s, %s of state\n%s",
+                   std::string(enum_names(s.config.train.optimizer)[kind]).c_str(),
+                   bytes_text(optim::state_bytes(trainer.optimizer())).c_str(),
+                   optim::describe(trainer.optimizer().groups()).c_str());
+    }
   }
   return Loop(o, s, trainer, run).run();
 }

@@ -46,6 +46,14 @@ void check_names(const std::vector<std::string>& files) {
   }
 }
 
+/// What decides where a step begins in the data.
+std::string batch_text(const TrainConfig& t) {
+  std::string text = fmt::format("{} x {}", t.batch, t.accumulation);
+  if (t.accumulation_start > 0)
+    text += fmt::format(" from {} in {} steps", t.accumulation_start, t.ramp_steps);
+  return text;
+}
+
 void open_data_of(Session& s) {
   check_names(s.inputs.data);
   tally::DataOptions options;
@@ -61,7 +69,7 @@ void open_data_of(Session& s) {
              {"training data", s.data->train.content_hash()},
              {"tokenizer", s.tokenizer.hash()},
              {"seed", to_text(s.config.train.seed)},
-             {"batch", fmt::format("{} x {}", s.config.train.batch, s.config.train.accumulation)},
+             {"batch", batch_text(s.config.train)},
              {"element type", s.inputs.dtype}};
 }
 

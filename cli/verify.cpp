@@ -5,6 +5,7 @@
 #include "cli/common.h"
 #include "cli/verify_model.h"
 #include "cli/verify_ops.h"
+#include "cli/verify_optim.h"
 #include "cli/verify_tokenizer.h"
 
 namespace tally::cli {
@@ -62,6 +63,18 @@ int verify_op_files(const VerifyOptions& o) {
   return code;
 }
 
+/// Replays recorded optimizers, on the reference and on the device asked for.
+int verify_optimizers(const VerifyOptions& o) {
+  int code = 0;
+  Json documents = Json::array();
+  std::vector<Device> devices{kReference};
+  if (device_of_options(o) != kReference) devices.push_back(device_of_options(o));
+  for (const std::string& file : o.files)
+    code |= print(o, file, verify_optim(file, devices), documents);
+  if (o.json) print_json(documents);
+  return code;
+}
+
 int verify_tokenizers(const VerifyOptions& o) {
   int code = 0;
   Json documents = Json::array();
@@ -84,8 +97,10 @@ int verify_tokenizers(const VerifyOptions& o) {
 
 int verify(const VerifyOptions& o) {
   if (o.verb == "ops") return verify_op_files(o);
+  if (o.verb == "optim") return verify_optimizers(o);
   if (o.verb == "tokenizer") return verify_tokenizers(o);
-  check(o.verb == "model", "verify: this build verifies models, ops and tokenizers; got ", o.verb);
+  check(o.verb == "model",
+        "verify: this build verifies models, ops, optimizers and tokenizers; got ", o.verb);
   return verify_models(o);
 }
 

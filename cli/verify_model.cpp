@@ -78,14 +78,19 @@ void compare_gradients(const RecordedCase& c, const RecordedModel& model,
   }
 }
 
-/// Greedy continuation with the cache: how many tokens differ, and the logits that chose them.
-void compare_greedy(const RecordedCase& c, const RecordedModel& model, double bound,
+/// Greedy continuation with the cache, `v` tokens to choose from: how many tokens differ, and the logits that chose them.
+void compare_greedy(const RecordedCase& c, const RecordedModel& model, int64_t v, double bound,
                     std::vector<Comparison>& out) {
-  const auto tokens = to_host<int64_t>(c.ids("greedy", kReference));
+  const Tensor greedy = c.ids("greedy", kReference);
+  const auto tokens = to_host<int64_t>(greedy);
   const auto logits = c.numbers("greedy_logits");
   Tensor next = model.start;
-  const int64_t b = next.size(0), steps = static_cast<int64_t>(tokens.size()) / b,
-                v = static_cast<int64_t>(logits.size() / tokens.size());
+  const int64_t b = next.size(0), steps = greedy.size(1);
+  check(greedy.size(0) == b, c.file().path(), ": greedy has ", greedy.size(0),
+        " texts, what they go on with has ", b);
+  check(logits.size() == tokens.size() * static_cast<size_t>(v), c.file().path(),
+        ": greedy_logits must hold the ", v, " logits of each of ", tokens.size(),
+        " tokens; it holds ", logits.size(), " numbers");
   double wrong = 0, worst = 0;
   for (int64_t s = 0; s < steps; ++s) {
     const auto ours = to_doubles(model.next(next));
@@ -117,16 +122,16 @@ std::vector<std::string> as_recorded(const RecordedCase& c, const std::string& f
   return {fmt::format("model.alibi_scale={:.17g}", 2 * model.config.alibi_scale)};
 }
 
-/// 4e-2, or three times what rounding the weights to bf16 alone moves the logits, all else in f32:
+/// 4e-2, or four times what rounding the weights to bf16 alone moves the logits, all else in f32:
 /// weights, activations and sums are rounded, and some models magnify what the first of these does
-/// to 5e-2 (Nemotron's squared ReLU).
+/// (Nemotron's squared ReLU: 5e-2). docs/hugging_face.md has what transformers itself computes.
 double coarse_bound(const RecordedCase& c, const std::string& folder, Device device,
                     std::span<const std::string> changes, const std::vector<double>& logits) {
   const RecordedModel model = load_recorded(c, folder, DType::f32, device, changes);
   for (const auto& [name, p] : model.module->named_parameters())
     run(p.device(), ops::Copy::Call{to(to(p, DType::bf16), DType::f32), p});
   const double moved = difference(to_doubles(model.logits()), logits, largest(logits));
-  return std::max(4e-2, 3 * moved);
+  return std::max(4e-2, 4 * moved);
 }
 
 }  // namespace
@@ -156,7 +161,10 @@ std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Dev
   model.module->requires_grad();
   Tape tape;
   const Tensor loss = model.loss();
-  const double theirs = c.numbers(exact ? "loss64" : "loss")[0];
+  const auto recorded_loss = c.numbers(exact ? "loss64" : "loss");
+  check(recorded_loss.size() == 1, c.file().path(), ": the loss must be one number; it has ",
+        recorded_loss.size());
+  const double theirs = recorded_loss[0];
   out.push_back({"loss", std::fabs(loss.item() - theirs) / std::fabs(theirs),
                  exact    ? 1e-9
                  : coarse ? 2e-2
@@ -166,7 +174,8 @@ std::vector<Comparison> verify_model(const std::string& folder, DType dtype, Dev
   tape.backward(loss);
   // The recorded gradients and greedy logits are those of the float32 run, whatever we compute in.
   compare_gradients(c, model, checkpoint, c.tolerance("tol_grad", 1e-4), out);
-  if (model.next) compare_greedy(c, model, c.tolerance("tol_logits", 2e-5), out);
+  if (model.next)
+    compare_greedy(c, model, checkpoint.config().vocab, c.tolerance("tol_logits", 2e-5), out);
   return out;
 }
 

@@ -133,7 +133,7 @@ void play_back(const OpFixture& f, const OpCase& c, const OpOutputs& outputs) {
 }
 
 void replay(const OpFixture& f, OpFunction function, DType dtype, Device device, OpReport& report) {
-  OpCase c{f.attributes, {}, dtype, device};
+  OpCase c{f.attributes, {}, dtype, device, f.name};
   const double float32 = f.attributes.value("float32_error", 0.0);
   const double tolerance = dtype == DType::f64 ? 1e-10 : 2e-6 + 8 * float32;
   const double absolute = dtype == DType::f64 ? 1e-12 : 1e-6;
@@ -156,10 +156,11 @@ void replay(const OpFixture& f, OpFunction function, DType dtype, Device device,
       report.rows.push_back(
           compare(f.title() + " out." + name + where, it->second, *stored, tolerance, absolute));
     }
-    if (f.gradout.empty()) return;
+    if (f.gradin.empty()) return;
+    check(!f.gradout.empty(), "gradients of the inputs are recorded, and none of an output");
     play_back(f, c, outputs);
     for (const auto& [name, stored] : f.gradin) {
-      report.rows.push_back(compare(f.title() + " gradin." + name + where, c.inputs.at(name).grad(),
+      report.rows.push_back(compare(f.title() + " gradin." + name + where, c.in(name).grad(),
                                     *stored, tolerance, absolute));
     }
   } catch (const std::exception& e) {
@@ -207,6 +208,7 @@ OpTable op_table() {
   add_model_ops(table);
   add_position_ops(table);
   add_product_ops(table);
+  add_schedule_ops(table);
   return table;
 }
 
@@ -214,7 +216,10 @@ OpReport verify_ops(const std::string& path, std::span<const Device> devices) {
   const SafetensorFile file(path);
   const OpTable table = op_table();
   OpReport report;
-  for (const OpFixture& f : read_fixtures(file)) {
+  const std::vector<OpFixture> fixtures = read_fixtures(file);
+  check(!fixtures.empty(), path, ": holds no case of an op");
+  for (const OpFixture& f : fixtures) {
+    check(!f.out.empty(), path, ": ", f.title(), " records no output to compare with");
     const auto it = table.find(f.op);
     if (it == table.end()) {
       report.not_built.push_back(f.title());

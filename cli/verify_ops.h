@@ -17,6 +17,7 @@ class OpCase {
   std::map<std::string, Tensor> inputs;
   DType dtype = DType::f64;
   Device device;
+  std::string case_name;
 
   /// An input by name; Error if the case has none of that name.
   const Tensor& in(const std::string& name) const;
@@ -47,6 +48,7 @@ void add_mixer_ops(OpTable& table);
 void add_model_ops(OpTable& table);
 void add_position_ops(OpTable& table);
 void add_product_ops(OpTable& table);
+void add_schedule_ops(OpTable& table);
 OpTable op_table();
 
 /// What replaying a file found: a comparison for each tensor, type and device.

@@ -1,20 +1,35 @@
 #include "models/build.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/parallel.h"
 #include "core/random.h"
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
+#include "models/config_mixers.h"
 #include "models/config_positions.h"
 #include "models/parameters.h"
 
 namespace tally {
 namespace {
 
+// Number i of a row-major parameter with rows of `columns`.
+double drawn_value(const InitialValues& v, uint64_t seed, uint64_t stream, uint64_t i,
+                   uint64_t columns) {
+  if (v.draw == Draw::log_of_place) return std::log(static_cast<double>(1 + i % columns));
+  const double u = uniform_at(seed, stream, i);
+  if (v.draw == Draw::log_of_uniform)
+    return std::log(std::max(v.low + u * (v.high - v.low), 1e-4 * v.high));
+  const double step = v.low * std::pow(v.high / v.low, u);
+  return step + std::log(-std::expm1(-step));  // softplus of this is the step
+}
+
 // Number i of a normal distribution that is cut at `cutoff`: drawn again, on further streams, until
 // it lies inside.
-double initial_value(const InitialValues& v, uint64_t seed, uint64_t stream, uint64_t i) {
+double initial_value(const InitialValues& v, uint64_t seed, uint64_t stream, uint64_t i,
+                     uint64_t columns) {
+  if (v.draw != Draw::normal) return drawn_value(v, seed, stream, i, columns);
   if (v.std == 0) return v.mean;
   for (uint64_t attempt = 0;; ++attempt) {
     const double x = v.std * normal_at(seed, stream + (attempt << 32), i);
@@ -25,9 +40,10 @@ double initial_value(const InitialValues& v, uint64_t seed, uint64_t stream, uin
 template <class T>
 void fill(Tensor& t, const InitialValues& v, uint64_t seed, uint64_t stream) {
   std::vector<T> values(static_cast<size_t>(t.numel()));
+  const auto columns = static_cast<uint64_t>(t.ndim() > 0 ? t.size(-1) : 1);
   parallel_for(t.numel(), 4096, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const double x = initial_value(v, seed, stream, static_cast<uint64_t>(i));
+      const double x = initial_value(v, seed, stream, static_cast<uint64_t>(i), columns);
       if constexpr (std::is_same_v<T, bf16>)
         values[static_cast<size_t>(i)] = bf16(static_cast<float>(x));
       else
@@ -53,6 +69,9 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.block = block_options(c);
   o.positions = position_options(c);
   o.attention = attention_options(c);
+  o.global_head_dim = c.global_head_dim, o.global_kv_heads = c.global_kv_heads;
+  o.taking = c.shared_kv_layers, o.taking_d_ff = c.shared_kv_d_ff;
+  o.mixers = mixers_of(c);
   o.residual_scales = c.residual_scales;
   o.final_norm = c.final_norm == FinalNorm::on;
   o.embedding_norm = c.embedding_norm;

@@ -126,7 +126,7 @@ Checkpoint::Checkpoint(ModelConfig config, std::vector<WeightSource> sources, We
 Checkpoint Checkpoint::hugging_face(const std::string& folder) {
   HfModel model = read_hf_config((std::filesystem::path(folder) / "config.json").string());
   WeightFiles files(folder);
-  auto sources = hf_weights(model.config, *model.family, model.family->prefix);
+  auto sources = hf_weights(model.config, *model.family, model.prefix);
   if (!files.find(sources[0].parts[0].stored)) {
     auto bare = hf_weights(model.config, *model.family, "");
     if (files.find(bare[0].parts[0].stored)) sources = std::move(bare);

@@ -9,7 +9,10 @@
 #include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
 #include "models/config_positions.h"
+#include "models/config_shared.h"
+#include "models/config_unused.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -21,7 +24,7 @@ template <size_t N>
 using Names = std::string_view[N];
 
 constexpr Names<3> kArchitectures = {"decoder", "encoder", "encoder_decoder"};
-constexpr Names<2> kAttentionKinds = {"heads", "latent"};
+constexpr Names<3> kAttentionKinds = {"heads", "latent", "shared"};
 constexpr Names<3> kNorms = {"layer_norm", "rms_norm", "scale_norm"};
 constexpr Names<3> kNormGains = {"gamma", "one_plus_gamma", "none"};
 constexpr Names<5> kPlacements = {"pre", "post", "double", "output", "none"};
@@ -31,9 +34,9 @@ constexpr Names<3> kParallels = {"none", "shared_norm", "two_norms"};
 constexpr Names<4> kQKNorms = {"none", "head", "full", "heads"};
 constexpr Names<2> kRouters = {"softmax", "sigmoid"};
 constexpr Names<3> kResidualGains = {"none", "scalar", "vector"};
-constexpr Names<12> kActivations = {"relu", "squared_relu", "gelu",     "gelu_tanh",
-                                    "silu", "swish",        "sigmoid",  "tanh",
-                                    "elu",  "selu",         "softplus", "identity"};
+constexpr Names<14> kActivations = {
+    "relu", "squared_relu", "gelu", "gelu_tanh", "silu",     "swish",         "sigmoid",
+    "tanh", "elu",          "selu", "softplus",  "identity", "learned_swish", "xielu"};
 constexpr Names<7> kPositions = {"none",  "learned", "rope",       "sinusoidal",
                                  "alibi", "t5_bias", "xl_relative"};
 constexpr Names<2> kRopeLayouts = {"half", "interleaved"};
@@ -41,7 +44,6 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
-constexpr Names<2> kSchedules = {"constant", "cosine"};
 constexpr Names<9> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
                               "max_logit",    "attention_entropy", "attention_saturation",
                               "grad_norm",    "update_ratio",      "router_load"};
@@ -98,7 +100,6 @@ std::span<const std::string_view> enum_names(RopeLayout) { return kRopeLayouts; 
 std::span<const std::string_view> enum_names(RopeScale) { return kRopeScales; }
 std::span<const std::string_view> enum_names(SinusoidLayout) { return kSinusoidLayouts; }
 std::span<const std::string_view> enum_names(Init) { return kInits; }
-std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
 
 std::span<const std::string_view> probe_names() { return kProbes; }
 
@@ -120,6 +121,7 @@ void ModelConfig::resolve(const std::string& where, const Spelling& spelling) {
   }
   if (d_ff == 0) d_ff = gated ? (8 * d_model / 3 + 63) / 64 * 64 : 4 * d_model;
   if (experts > 0 && expert_d_ff == 0) expert_d_ff = d_ff;
+  resolve_mixers(*this);
   if (architecture == Architecture::encoder_decoder) {
     if (encoder_layers == 0) encoder_layers = layers;
     if (encoder_heads == 0) encoder_heads = heads;
@@ -135,17 +137,23 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
                " must be a multiple of ", spelling("kv_heads"), " = ", kv_heads, "; set ",
                spelling("kv_heads"), " to ", divisors(heads));
   check_latent(*this, where, spelling);
+  check_shared(*this, where, spelling);
+  check_mixers(*this, where, spelling);
   check_positions(*this, where, spelling);
   check_attention(*this, where, spelling);
   check_blocks(*this, where);
   check_architecture(*this, where);
+  check_all_used(*this, where, spelling);
   // In double: the sizes alone may already leave 64 bits.
-  const double d = double(d_model), width = double(head_dim) * double(heads + kv_heads) * 2;
+  const double head = double(std::max(head_dim, global_head_dim)), d = double(d_model),
+               width = head * double(heads + std::max(kv_heads, global_kv_heads)) * 2;
   const double weights =
       double(layers) * (width * d + 3 * d * double(d_ff) +
-                        3 * d * double(expert_d_ff) * double(experts + shared_experts)) +
+                        3 * d * double(std::max(expert_d_ff, shared_expert_d_ff)) *
+                            double(experts + shared_experts)) +
       2 * double(vocab) * d + double(context + position_offset) * d + encoder_bound(*this) +
-      double(layers) * latent_bound(*this);
+      double(layers) * (latent_bound(*this) + mixer_bound(*this) +
+                        double(layer_input_dim) * (double(vocab) + 3 * d));
   tally::check(weights < kMaxParameters, where, ": the model would have about ", weights,
                " parameters; at most ", kMaxParameters, " can be counted");
 }
@@ -168,6 +176,16 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
   recompute_layers(recompute, model.layers, where);
+  tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,
+               ": recompute = ", recompute,
+               " needs layers that see their input alone; attention = ",
+               "shared and layer_input_dim tell them more. Set recompute to none");
+  tally::check(
+      accumulation_start <= accumulation, where, ": accumulation_start = ", accumulation_start,
+      " must not exceed accumulation = ", accumulation, ", which it grows to in ramp_steps");
+  for (const double m : milestones) {
+    tally::check(m >= 0 && m <= 1, where, ": milestones are shares of the steps, 0 to 1; got ", m);
+  }
 }
 
 void RunConfig::resolve_and_check(const std::string& where) {

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "models/fields.h"
+#include "optim/choices.h"
+#include "optim/schedule.h"
 
 namespace tally {
 
 enum class Architecture : uint8_t { decoder, encoder, encoder_decoder };
-enum class AttentionKind : uint8_t { heads, latent };
+enum class AttentionKind : uint8_t { heads, latent, shared };
 enum class Norm : uint8_t { layer_norm, rms_norm, scale_norm };
 enum class NormGain : uint8_t { gamma, one_plus_gamma, none };
 enum class Placement : uint8_t { pre, post, double_norm, output, none };
@@ -33,7 +35,9 @@ enum class Activation : uint8_t {
   elu,
   selu,
   softplus,
-  identity
+  identity,
+  learned_swish,
+  xielu
 };
 enum class Position : uint8_t { none, learned, rope, sinusoidal, alibi, t5_bias, xl_relative };
 enum class RopeLayout : uint8_t { half, interleaved };
@@ -49,7 +53,10 @@ enum class RopeScale : uint8_t {
 };
 enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
-enum class Schedule : uint8_t { constant, cosine };
+using optim::Decay;
+using optim::MuonScaling;
+using optim::OptimizerKind;
+using optim::Schedule;
 
 std::span<const std::string_view> enum_names(Architecture);
 std::span<const std::string_view> enum_names(AttentionKind);
@@ -68,7 +75,6 @@ std::span<const std::string_view> enum_names(RopeLayout);
 std::span<const std::string_view> enum_names(RopeScale);
 std::span<const std::string_view> enum_names(SinusoidLayout);
 std::span<const std::string_view> enum_names(Init);
-std::span<const std::string_view> enum_names(Schedule);
 
 /// How a field is called in an error: our name, or what the file that it came from calls it.
 using Spelling = std::function<std::string(std::string_view)>;
@@ -97,6 +103,19 @@ struct ModelConfig {
   int64_t q_lora_rank = 0, kv_lora_rank = 0;
   int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0, v_head_dim = 0;
   double latent_norm_eps = 1e-6;
+  // Checked and made into options by models/config_shared.h. Sizes 0: as the other layers'; none.
+  int64_t global_head_dim = 0, global_kv_heads = 0, shared_kv_layers = 0;
+  int64_t shared_kv_d_ff = 0;
+  bool keys_as_values = false, value_norm = false;
+  int64_t layer_input_dim = 0;
+  bool layer_scale = false;
+
+  // Checked and made into options by models/config_mixers.h. Sizes 0: derived, or none.
+  std::vector<std::string> mixer_pattern;  // of attention, delta, mamba; empty: all attention
+  int64_t delta_key_heads = 0, delta_value_heads = 0, delta_key_dim = 0, delta_value_dim = 0;
+  int64_t mamba_inner = 0, mamba_state = 0, mamba_dt_rank = 0;
+  bool mamba_norms = false, mamba_conv_bias = true;
+  int64_t conv_width = 0;
 
   Norm norm = Norm::rms_norm;
   double norm_eps = 1e-5;
@@ -127,13 +146,14 @@ struct ModelConfig {
   int64_t experts = 0, experts_per_token = 2;
   int64_t expert_d_ff = 0;  // 0: d_ff
   int64_t shared_experts = 0;
+  int64_t shared_expert_d_ff = 0;  // 0: expert_d_ff
   bool shared_expert_gate = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;
   bool router_bias = false;
   bool router_renormalise = true;
   double router_scale = 1;
-  int64_t router_groups = 1, router_kept_groups = 1;
+  int64_t router_groups = 1, router_kept_groups = 1, router_best_of_group = 1;
   bool router_selection_bias = false;
   double router_bias_rate = 0;
   double load_balance_loss = 0;
@@ -164,7 +184,7 @@ struct ModelConfig {
   int64_t attention_global = 0, attention_prefix = 0;
   int64_t document_end = -1;                           // a token; -1: none
   double attention_soft_cap = 0, attention_scale = 0;  // 0: none; 1 / sqrt(head_dim)
-  bool attention_sink = false, attention_gate = false;
+  bool attention_sink = false, softmax_off_by_one = false, attention_gate = false;
   double qkv_clip = 0;  // 0: none
 
   bool qkv_bias = false, attention_output_bias = false, mlp_bias = false, head_bias = false;
@@ -196,9 +216,21 @@ struct TrainConfig {
   int64_t batch = 8;
   int64_t seq = 0;  // 0: the model's context
   int64_t accumulation = 1, steps = 1000;
+  int64_t accumulation_start = 0, ramp_steps = 0;  // 0: no ramp
   double lr = 1e-3, final_lr_fraction = 0.1;
   int64_t warmup = 100;
+  double warmup_from = 0;
   Schedule schedule = Schedule::cosine;
+  Decay decay = Decay::linear;                  // of wsd
+  double decay_fraction = 0.2;                  // of wsd
+  std::vector<double> milestones = {0.8, 0.9};  // of multi_step
+  double milestone_factor = 0.316;              // of multi_step
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  double momentum = 0.95;
+  bool nesterov = true, amsgrad = false;
+  MuonScaling muon_scaling = MuonScaling::match_rms;
+  int64_t precondition_every = 10, precondition_longest = 8192;
+  double rest_lr_scale = 1;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
   int64_t seed = 1;
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;

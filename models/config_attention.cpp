@@ -4,6 +4,8 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
+#include "models/config_shared.h"
 #include "models/suggest.h"
 
 namespace tally {
@@ -19,6 +21,20 @@ std::vector<std::string> kinds_of(const ModelConfig& c) {
 
 const ops::AttentionOptions& of_layer(const std::vector<ops::AttentionOptions>& all, int64_t i) {
   return all[static_cast<size_t>(i) % all.size()];
+}
+
+// Layers that take keys and values keep none.
+CacheSize shared_cache(const ModelConfig& c, int64_t written) {
+  const auto all = attention_options(c);
+  CacheSize size;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const LayerHeads h = layer_heads(c, i);
+    if (h.takes) continue;
+    const auto numbers = static_cast<double>(2 * h.kv_heads * h.head_dim);
+    size.numbers_per_token += numbers;
+    size.numbers += numbers * static_cast<double>(kept_tokens(of_layer(all, i), written));
+  }
+  return size;
 }
 
 }  // namespace
@@ -84,29 +100,48 @@ double visible_pairs(const ModelConfig& c, int64_t queries, int64_t keys) {
   pairs.reserve(all.size());
   for (const auto& o : all) pairs.push_back(ops::visible_keys(o, queries, keys).pairs());
   double sum = 0;
-  for (int64_t i = 0; i < c.layers; ++i) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += pairs[static_cast<size_t>(i) % pairs.size()];
+  }
   return sum;
+}
+
+int64_t kept_tokens(const ops::AttentionOptions& o, int64_t tokens) {
+  const bool rolls = o.global == 0 && o.prefix == 0;  // what leaves the window is not seen again
+  return rolls ? std::min(tokens, o.window.value_or(tokens)) : tokens;
 }
 
 int64_t cached_tokens(const ModelConfig& c, int64_t tokens) {
   const auto all = attention_options(c);
   int64_t sum = 0;
   for (int64_t i = 0; i < c.layers; ++i) {
-    const ops::AttentionOptions& o = of_layer(all, i);
-    const bool rolls = o.global == 0 && o.prefix == 0;  // what leaves the window is not seen again
-    sum += rolls ? std::min(tokens, o.window.value_or(tokens)) : tokens;
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += kept_tokens(of_layer(all, i), tokens);
+  }
+  return sum;
+}
+
+double over_layers(const ModelConfig& c,
+                   const std::function<double(const ops::AttentionOptions&, int64_t)>& of) {
+  const auto all = attention_options(c);
+  double sum = 0;
+  for (int64_t i = 0; i < c.layers; ++i) {
+    if (mixer_of(c, i) == nn::Mixer::attention) sum += of(of_layer(all, i), i);
   }
   return sum;
 }
 
 CacheSize cache_size(const ModelConfig& c, int64_t written, int64_t read) {
   if (c.architecture == Architecture::encoder) return {};
+  if (is_shared(c)) return shared_cache(c, written);
   const int64_t numbers =
       is_latent(c) ? c.kv_lora_rank + c.qk_rope_head_dim : 2 * c.kv_heads * c.head_dim;
   const auto in_layer = static_cast<double>(numbers);
   int64_t tokens = cached_tokens(c, written);
   if (c.architecture == Architecture::encoder_decoder) tokens += c.layers * read;
-  return {in_layer * static_cast<double>(c.layers), in_layer * static_cast<double>(tokens)};
+  const MixerCounts kept = recurrence_counts(c);
+  return {in_layer * static_cast<double>(mixer_layers(c).attention),
+          in_layer * static_cast<double>(tokens) + static_cast<double>(kept.recent),
+          static_cast<double>(kept.state)};
 }
 
 }  // namespace tally

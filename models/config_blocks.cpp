@@ -4,6 +4,9 @@
 
 #include "core/error.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
+#include "models/config_shared.h"
+#include "models/parameters.h"
 
 namespace tally {
 namespace {
@@ -37,8 +40,15 @@ static_assert(same(QKNorm::none, nn::QKNorm::Width::none) &&
 static_assert(same(Router::softmax, ops::RouterScore::softmax) &&
               same(Router::sigmoid, ops::RouterScore::sigmoid));
 
-/// Ours and that of the ops have the same names.
+nn::LearnedActivation learned_of(Activation a) {
+  return a == Activation::learned_swish ? nn::LearnedActivation::swish
+         : a == Activation::xielu       ? nn::LearnedActivation::xielu
+                                        : nn::LearnedActivation::none;
+}
+
+/// Ours and that of the ops have the same names; one that is learned stands beside them.
 ops::ActivationKind activation_of(Activation a) {
+  if (learned_of(a) != nn::LearnedActivation::none) return ops::ActivationKind::identity;
   const std::string_view name = enum_names(Activation{})[static_cast<size_t>(a)];
   for (int k = 0; k < ops::kActivations; ++k) {
     if (ops::kActivationNames[k] == name) return static_cast<ops::ActivationKind>(k);
@@ -66,8 +76,8 @@ void check_residual(const ModelConfig& c, const std::string& where) {
         ": residual_gain_init = ", c.residual_gain_init,
         " needs a residual_gain; set it to scalar or vector");
   for (const double scale : c.residual_scales) {
-    check(std::isfinite(scale), where, ": residual_scales must be finite numbers; it holds ",
-          scale);
+    check(std::fabs(scale) <= 1e6, where,
+          ": residual_scales must be numbers from -1e6 to 1e6; it holds ", scale);
   }
   const auto layers = static_cast<size_t>(c.layers);
   check(c.residual_scales.size() <= layers, where, ": residual_scales has ",
@@ -83,6 +93,8 @@ void check_qk_norm(const ModelConfig& c, const std::string& where) {
   check(c.qkv_clip == 0 || (c.position != Position::xl_relative && !c.fused_parallel), where,
         ": qkv_clip = ", c.qkv_clip,
         " has no place in position = xl_relative or fused_parallel = true; set it to 0");
+  check(!c.attention_sink || !c.softmax_off_by_one, where,
+        ": attention_sink is a learned score, softmax_off_by_one one that stays 0; choose one");
   check(c.qk_norm == QKNorm::none || c.position != Position::xl_relative, where,
         ": qk_norm has no place in position = xl_relative, whose queries have two biases");
 }
@@ -104,12 +116,22 @@ void check_fused(const ModelConfig& c, const std::string& where) {
   check(!c.scalar_biases, where,
         ": fused_parallel = true has one input, with no bias of each product's; set scalar_biases "
         "to false");
-  check(!c.attention_sink && !c.attention_gate, where,
-        ": fused_parallel = true has neither a sink nor a gate; set attention_sink and "
-        "attention_gate to false");
+  check(!c.attention_sink && !c.softmax_off_by_one && !c.attention_gate, where,
+        ": fused_parallel = true has neither a sink nor a gate; set attention_sink, "
+        "softmax_off_by_one and attention_gate to false");
 }
 
 void check_feed_forward(const ModelConfig& c, const std::string& where) {
+  const bool learned = learned_activation_parameters(c) > 0;
+  check(
+      !learned || (c.experts == 0 && !c.fused_parallel && !c.scalar_biases && c.gate_limit == 0 &&
+                   c.gate_offset == 0 && c.layer_input_dim == 0),
+      where, ": activation = ", enum_names(Activation{})[static_cast<size_t>(c.activation)],
+      " has numbers that are trained, of dense layers alone; set experts, gate_limit, gate_offset "
+      "and layer_input_dim to 0, fused_parallel and scalar_biases to false");
+  check(!learned || c.architecture == Architecture::decoder, where,
+        ": activation = ", enum_names(Activation{})[static_cast<size_t>(c.activation)],
+        " needs architecture = decoder");
   check(c.gated || (c.gate_limit == 0 && c.gate_offset == 0), where,
         ": gate_limit and gate_offset need gated = true");
   const bool has_one = c.activation == Activation::swish || c.activation == Activation::elu;
@@ -120,6 +142,8 @@ void check_feed_forward(const ModelConfig& c, const std::string& where) {
 
 void check_experts(const ModelConfig& c, const std::string& where) {
   const ModelConfig plain;
+  check(c.shared_expert_d_ff == 0 || c.shared_experts > 0, where,
+        ": shared_expert_d_ff = ", c.shared_expert_d_ff, " needs shared_experts");
   check(c.experts > 0 || (c.shared_experts == 0 && c.expert_d_ff == 0 && c.load_balance_loss == 0 &&
                           c.experts_per_token == plain.experts_per_token && !c.router_bias),
         where,
@@ -157,7 +181,7 @@ nn::AttentionOptions attention_of(const ModelConfig& c, const nn::NormOptions& n
   a.alibi = c.position == Position::alibi ? c.alibi_scale : 0;
   a.qk_norm = {static_cast<nn::QKNorm::Width>(c.qk_norm), norm};
   a.clip = c.qkv_clip;
-  a.sink = c.attention_sink, a.gate = c.attention_gate;
+  a.sink = c.attention_sink, a.off_by_one = c.softmax_off_by_one, a.gate = c.attention_gate;
   return a;
 }
 
@@ -172,10 +196,11 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.router_bias = c.router_bias;
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
+  o.router.best_of_group = c.router_best_of_group;
   o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
-  o.shared_ff = c.shared_experts * c.expert_d_ff, o.shared_gate = c.shared_expert_gate;
+  o.shared_ff = shared_expert_width(c), o.shared_gate = c.shared_expert_gate;
   return o;
 }
 
@@ -206,9 +231,15 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.experts = experts_of(c);
   o.attention = attention_of(c, o.norm);
   o.latent = latent_options(c);
+  o.shared = shared_options(c);
+  o.layer_input = c.layer_input_dim, o.scaled = c.layer_scale;
+  const MixerLayers mixers = mixer_layers(c);
+  if (mixers.delta_net > 0) o.delta_net = delta_net_options(c);
+  if (mixers.mamba > 0) o.mamba = mamba_options(c);
   o.mlp = {c.d_model,    c.d_ff,          activation_of(c.activation), c.gated,
            c.mlp_bias,   c.fused_gate_up, c.activation_parameter,      c.gate_limit,
            c.gate_offset};
+  o.mlp.learned = learned_of(c.activation);
   return o;
 }
 

@@ -34,6 +34,7 @@ void check_unused_by_latent(const ModelConfig& c, const std::string& where) {
   refuse(c.qk_norm != QKNorm::none, "qk_norm", "none");
   refuse(c.qkv_clip != 0, "qkv_clip", "0");
   refuse(c.attention_sink, "attention_sink", "false");
+  refuse(c.softmax_off_by_one, "softmax_off_by_one", "false");
   refuse(c.attention_gate, "attention_gate", "false");
   refuse(c.fused_parallel, "fused_parallel", "false");
   refuse(c.scalar_biases, "scalar_biases", "false");

@@ -18,10 +18,10 @@ std::string scaling_name(const ModelConfig& c) {
 
 /// What may turn of a head, and the field that says so.
 int64_t turning_head(const ModelConfig& c) {
-  return is_latent(c) ? c.qk_rope_head_dim : c.head_dim;
+  return is_latent(c) ? c.qk_rope_head_dim : c.global_head_dim > 0 ? c.global_head_dim : c.head_dim;
 }
 const char* head_field(const ModelConfig& c) {
-  return is_latent(c) ? "qk_rope_head_dim" : "head_dim";
+  return is_latent(c) ? "qk_rope_head_dim" : c.global_head_dim > 0 ? "global_head_dim" : "head_dim";
 }
 
 int64_t turning_part(const ModelConfig& c) {
@@ -114,9 +114,16 @@ void check_positions(const ModelConfig& c, const std::string& where, const Spell
   check(c.position != Position::xl_relative || c.d_model % 2 == 0, where, ": ", spelling("d_model"),
         " = ", c.d_model,
         " must be even for xl_relative, whose distances are sinusoids of that width");
-  check(c.position != Position::t5_bias || c.t5_max_distance > c.t5_buckets / 2, where, ": ",
-        spelling("t5_max_distance"), " = ", c.t5_max_distance, " must be above half of ",
-        spelling("t5_buckets"), " = ", c.t5_buckets, ", the distances with a bucket of their own");
+  if (c.position != Position::t5_bias) return;
+  const bool two_sided = c.architecture != Architecture::decoder;  // half of them for each side
+  const int64_t exact = c.t5_buckets / (two_sided ? 4 : 2);
+  check(exact >= 1 && c.t5_max_distance > exact, where, ": ", spelling("t5_max_distance"), " = ",
+        c.t5_max_distance, " must be above the ", exact,
+        " distances with a bucket of their own, a ", two_sided ? "quarter" : "half", " of ",
+        spelling("t5_buckets"), " = ", c.t5_buckets, ", which must be 1 or more");
+  const auto none = [](const std::string& layer) { return layer == "none"; };
+  check(c.position_pattern.empty() || !std::ranges::all_of(c.position_pattern, none), where, ": ",
+        spelling("position_pattern"), " leaves no layer that position = t5_bias could add to");
 }
 
 nn::PositionOptions position_options(const ModelConfig& c) {
@@ -130,7 +137,8 @@ nn::PositionOptions position_options(const ModelConfig& c) {
   o.sinusoid = static_cast<Sinusoid>(c.sinusoid_layout);
   o.base = c.rope_base, o.local_base = c.rope_local_base;
   o.rotary_dim = rotary_dim(c);
-  o.local_rotary_dim = o.rotary_dim;
+  // Heads of a size of their own turn whole.
+  o.local_rotary_dim = c.global_head_dim > 0 ? c.head_dim : o.rotary_dim;
   RopeScaling& s = o.scaling;
   s.kind = static_cast<RopeScalingKind>(c.rope_scaling);
   s.factor = c.rope_factor, s.original_context = c.rope_original_context;

@@ -15,19 +15,54 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("batch", &T::batch, 1, 1 << 20, "sequences in one forward pass"),
       number("seq", &T::seq, 0, 1 << 30, "tokens in a sequence; 0: the model's context"),
       number("accumulation", &T::accumulation, 1, 1 << 20, "forward passes in one step"),
+      number("accumulation_start", &T::accumulation_start, 0, 1 << 20,
+             "forward passes in the first step, from where they grow to accumulation, by multiples "
+             "of this (Brown et al. 2020, arXiv:2005.14165); 0: no growth"),
+      number("ramp_steps", &T::ramp_steps, 0, kAny, "steps in which they grow"),
       number("steps", &T::steps, 1, kAny, "optimizer steps"),
-      number("lr", &T::lr, 0, 1e3, "peak learning rate"),
+      enum_field<&T::optimizer>(
+          "optimizer",
+          "adamw, adam (decay as L2), sgd, lion, adafactor (PyTorch's form) or adafactor_t5, "
+          "adagrad, rmsprop, nadam; muon, shampoo and soap take the hidden matrices and leave the "
+          "rest to AdamW (docs/optim/README.md)"),
+      number("lr", &T::lr, 0, 1e3, "peak learning rate; of noam the factor on d_model^-1/2"),
       number("final_lr_fraction", &T::final_lr_fraction, 0, 1,
-             "where cosine ends, as a fraction of lr (Chinchilla 2022, arXiv:2203.15556: 0.1)"),
+             "where linear, cosine and wsd end, as a fraction of lr (Chinchilla 2022, "
+             "arXiv:2203.15556: 0.1)"),
       number("warmup", &T::warmup, 0, kAny, "steps of linear rise to lr"),
-      enum_field<&T::schedule>("schedule", "after the warm-up: constant or cosine"),
+      number("warmup_from", &T::warmup_from, 0, 1, "where the rise begins, as a fraction of lr"),
+      enum_field<&T::schedule>("schedule",
+                               "after the warm-up: constant, linear, cosine, inverse_sqrt, noam, "
+                               "multi_step or wsd (docs/optim/schedules.md)"),
+      enum_field<&T::decay>("decay", "how wsd ends: linear, one_minus_sqrt or cosine"),
+      number("decay_fraction", &T::decay_fraction, 0, 1, "share of the steps in which wsd decays"),
+      Field<T>{"milestones", &T::milestones, 0, 0,
+               "shares of the steps at which multi_step lowers the rate (DeepSeek-AI 2024, "
+               "arXiv:2401.02954)"},
+      number("milestone_factor", &T::milestone_factor, 0, 1, "by which it does"),
       number("weight_decay", &T::weight_decay, 0, 1e3,
              "decoupled, on matrices only: not on embeddings, norms and biases (Loshchilov and "
              "Hutter 2019, arXiv:1711.05101)"),
-      number("beta1", &T::beta1, 0, 0.999999, "AdamW's average of the gradient"),
-      number("beta2", &T::beta2, 0, 0.999999999, "AdamW's average of its square"),
+      number("beta1", &T::beta1, 0, 0.999999, "Adam's average of the gradient, Lion's and SOAP's"),
+      number("beta2", &T::beta2, 0, 0.999999999,
+             "Adam's average of its square, SOAP's and RMSprop's; Lion's slower average"),
       number("eps", &T::eps, 1e-30, 1,
              "AdamW's, added to the root; above 0, or a zero gradient is 0 / 0"),
+      number("momentum", &T::momentum, 0, 0.999999, "of sgd, muon and rmsprop"),
+      Field<T>{"nesterov", &T::nesterov, 0, 0, "of sgd and muon: Nesterov's form of momentum"},
+      Field<T>{"amsgrad", &T::amsgrad, 0, 0,
+               "of adamw and adam: divides by the largest second moment so far (Reddi et al. 2018, "
+               "arXiv:1904.09237)"},
+      enum_field<&T::muon_scaling>(
+          "muon_scaling",
+          "length of Muon's step: original, sqrt(max(1, rows / columns)), or match_rms, 0.2 "
+          "sqrt(max(rows, columns)), which takes AdamW's lr (Liu et al. 2025, arXiv:2502.16982)"),
+      number("precondition_every", &T::precondition_every, 1, kAny,
+             "steps between new roots of Shampoo and new bases of SOAP"),
+      number("precondition_longest", &T::precondition_longest, 1, 30000,
+             "longest side of a matrix that Shampoo and SOAP treat"),
+      number("rest_lr_scale", &T::rest_lr_scale, 0, 1e6,
+             "learning rate of what muon, shampoo and soap leave to AdamW, as a multiple of lr"),
       number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
       Field<T>{"recompute", &T::recompute, 0, 0,
                "layers that keep their input alone and compute the rest again in the backward "

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "models/config_latent.h"
 #include "models/config_positions.h"
 
 namespace tally {
@@ -70,7 +69,8 @@ void permute(std::span<const float> before, int64_t from, int64_t rows, int64_t 
 }  // namespace
 
 Conversion with_kv_heads(const ModelConfig& c, int64_t kv_heads) {
-  check(!is_latent(c), "convert: attention = latent has no heads of keys and values to pool");
+  check(c.attention == AttentionKind::heads,
+        "convert: only the heads of attention = heads are pooled");
   check(kv_heads >= 1 && c.kv_heads % kv_heads == 0, "convert: kv_heads = ", kv_heads,
         " must divide the ", c.kv_heads, " heads of keys and values that there are");
   check(c.qk_norm == QKNorm::none || c.qk_norm == QKNorm::head,
@@ -97,7 +97,8 @@ Conversion with_kv_heads(const ModelConfig& c, int64_t kv_heads) {
 Conversion with_rope_layout(const ModelConfig& c, RopeLayout layout) {
   check(c.position == Position::rope,
         "convert: only rotary positions (position = rope) have a layout");
-  check(!is_latent(c), "convert: only heads of attention = heads are permuted");
+  check(c.attention == AttentionKind::heads,
+        "convert: only heads of attention = heads are permuted");
   check(c.rope_layout != layout, "convert: rope_layout is ",
         enum_names(RopeLayout{})[static_cast<size_t>(layout)], " already");
   check(!c.fused_parallel && c.qk_norm != QKNorm::full,

@@ -11,9 +11,9 @@ namespace tally {
 
 const std::vector<const HfFamily*>& hf_families() {
   static const std::vector<std::vector<HfFamily>> groups = {
-      gpt_families(),     neox_families(), llama_families(),
-      gemma_families(),   phi_families(),  deepseek_families(),
-      encoder_families(), t5_families(),   reference_families()};
+      gpt_families(),    neox_families(),     llama_families(),   gemma_families(),
+      phi_families(),    deepseek_families(), encoder_families(), t5_families(),
+      hybrid_families(), reference_families()};
   static const std::vector<const HfFamily*> all = [] {
     std::vector<const HfFamily*> list;
     for (const auto& group : groups) {
@@ -34,14 +34,43 @@ const HfFamily& hf_family(std::string_view model_type, const std::string& origin
        did_you_mean(model_type, known));
 }
 
+namespace {
+
+const HfFamily* family_inside(std::string_view model_type) {
+  for (const HfFamily* family : hf_families()) {
+    if (!family->around.empty() && family->around == model_type) return family;
+  }
+  return nullptr;
+}
+
+/// What the entry text_config of a model around `family` says of it.
+ModelConfig text_config(const Json& document, const HfFamily& family, const std::string& origin) {
+  Json text = document.value("text_config", Json());
+  check(text.is_object(), origin, ": text_config must be an object {...}; it is ",
+        detail::shown(text));
+  const Json type = text.value("model_type", Json(family.model_type));
+  check(type == family.model_type, origin, ": text_config: model_type = ", detail::shown(type),
+        " is not supported inside ", std::string(family.around), "; only \"", family.model_type,
+        "\" is");
+  // Some releases say it once, outside.
+  if (!text.contains("tie_word_embeddings") && document.contains("tie_word_embeddings"))
+    text["tie_word_embeddings"] = document["tie_word_embeddings"];
+  const std::string inside = origin + ": text_config";
+  return HfReader(text, family, inside).read();
+}
+
+}  // namespace
+
 HfModel hf_config_from_json(std::string_view text, const std::string& origin) {
   const Json document = parse_json(text, origin);
   check(document.is_object(), origin, ": must be an object {...}; it is ", detail::shown(document));
   const Json type = document.value("model_type", Json());
   check(type.is_string(), origin, ": model_type must be a text such as \"llama\"; it is ",
         detail::shown(type));
+  if (const HfFamily* family = family_inside(type.get<std::string>()))
+    return {family, text_config(document, *family, origin), family->inside};
   const HfFamily& family = hf_family(type.get<std::string>(), origin);
-  return {&family, HfReader(document, family, origin).read()};
+  return {&family, HfReader(document, family, origin).read(), family.prefix};
 }
 
 HfModel read_hf_config(const std::string& path) {

@@ -17,27 +17,47 @@ void check_head_sizes(HfReader& r, const ModelConfig& m) {
   same("head_dim", m.qk_rope_head_dim);  // of the part that turns, as the tables take it
 }
 
+/// What config.json means where it is silent.
+struct RoutedDefaults {
+  int64_t experts = 0, shared = 0, chosen = 0, width = 0, dense = 0, groups = 1, kept = 1;
+  bool renormalise = false;
+  double scale = 1;
+};
+
 /// The layers from first_k_dense_replace on have experts.
-void read_experts(HfReader& r, ModelConfig& m) {
-  const int64_t experts = r.integer("n_routed_experts", 0),
-                shared = r.integer("n_shared_experts", 0);
-  const int64_t chosen = r.integer("num_experts_per_tok", 0),
-                width = r.integer("moe_intermediate_size", 0),
-                dense = r.integer("first_k_dense_replace", 0),
-                every = r.integer("moe_layer_freq", 1);
-  const bool renormalise = r.flag("norm_topk_prob", false);
-  const double scale = r.number("routed_scaling_factor", 1);
-  const Json* method = r.find("topk_method");
-  const int64_t groups = r.integer("n_group", 1), kept = r.integer("topk_group", 1);
+void read_experts(HfReader& r, ModelConfig& m, const RoutedDefaults& d) {
+  const int64_t experts = r.integer("n_routed_experts", d.experts),
+                shared = r.integer("n_shared_experts", d.shared),
+                chosen = r.integer("num_experts_per_tok", d.chosen),
+                width = r.integer("moe_intermediate_size", d.width),
+                dense = r.integer("first_k_dense_replace", d.dense),
+                every = r.integer("moe_layer_freq", 1), groups = r.integer("n_group", d.groups),
+                kept = r.integer("topk_group", d.kept);
+  const bool renormalise = r.flag("norm_topk_prob", d.renormalise);
+  const double scale = r.number("routed_scaling_factor", d.scale);
   for (const char* of_training : {"aux_loss_alpha", "seq_aux", "ep_size"}) r.find(of_training);
   if (experts == 0 || dense >= m.layers) return;
   m.experts = experts, m.shared_experts = shared, m.experts_per_token = chosen;
   m.expert_d_ff = width, m.first_expert_layer = dense, m.expert_layer_every = every;
   m.router_renormalise = renormalise, m.router_scale = scale;
+  m.router_groups = groups, m.router_kept_groups = kept;
+}
+
+/// A group counts by its best expert, or there are none.
+void route_by_softmax(HfReader& r, ModelConfig& m) {
+  const Json* method = r.find("topk_method");
   const bool limited = method && *method == "group_limited_greedy";
   check(!method || limited || *method == "greedy", r.where("topk_method"),
         " is not supported; greedy and group_limited_greedy are");
-  if (limited) m.router_groups = groups, m.router_kept_groups = kept;
+  if (!limited) m.router_groups = m.router_kept_groups = 1;
+}
+
+/// Each expert is scored alone, and a bias kept beside the weights moves the choice.
+void route_by_sigmoid(HfReader& r, ModelConfig& m) {
+  r.only("topk_method", "noaux_tc");
+  if (m.experts == 0) return;
+  m.router = Router::sigmoid, m.router_selection_bias = true;
+  if (m.router_groups > 1) m.router_best_of_group = 2;
 }
 
 void write_deepseek(HfWriter& w, const ModelConfig& m) {
@@ -49,7 +69,6 @@ void write_deepseek(HfWriter& w, const ModelConfig& m) {
   w["num_experts_per_tok"] = m.experts_per_token, w["moe_intermediate_size"] = m.expert_d_ff;
   w["moe_layer_freq"] = m.expert_layer_every;
   w["norm_topk_prob"] = m.router_renormalise, w["routed_scaling_factor"] = m.router_scale;
-  w["topk_method"] = m.router_groups > 1 ? "group_limited_greedy" : "greedy";
   w["n_group"] = m.router_groups, w["topk_group"] = m.router_kept_groups;
 }
 
@@ -81,10 +100,14 @@ HfFamily deepseek_v2() {
   };
   f.read = [](HfReader& r, ModelConfig& m) {
     check_head_sizes(r, m);
-    read_experts(r, m);
+    read_experts(r, m, {});
+    route_by_softmax(r, m);
     r.read_rope();
   };
-  f.write = write_deepseek;
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    write_deepseek(w, m);
+    if (m.experts > 0) w["topk_method"] = m.router_groups > 1 ? "group_limited_greedy" : "greedy";
+  };
   f.prefix = "model.", f.blocks = "layers.";
   const auto ranked = [](const ModelConfig& c) { return c.q_lora_rank > 0; };
   const auto plain = [](const ModelConfig& c) { return c.q_lora_rank == 0; };
@@ -103,6 +126,7 @@ HfFamily deepseek_v2() {
             {"mlp.up", "mlp.up_proj"},
             {"mlp.down", "mlp.down_proj"},
             {"mlp.router", "mlp.gate"},
+            {"mlp.router.selection_bias", "mlp.gate.e_score_correction_bias"},
             {"mlp.experts.gate", "mlp.experts.{}.gate_proj"},
             {"mlp.experts.up", "mlp.experts.{}.up_proj"},
             {"mlp.experts.down", "mlp.experts.{}.down_proj"},
@@ -124,12 +148,8 @@ HfFamily deepseek_v3() {
              {"num_nextn_predict_layers", "0"}};
   f.read = [](HfReader& r, ModelConfig& m) {
     check_head_sizes(r, m);
-    r.find("topk_method");  // one alone
-    read_experts(r, m);
-    check(
-        m.experts == 0, r.where("first_k_dense_replace"),
-        ": layers with experts are not supported for deepseek_v3, whose router has a bias for the "
-        "choice alone");
+    read_experts(r, m, {256, 1, 8, 2048, 3, 8, 4, true, 2.5});
+    route_by_sigmoid(r, m);
     if (!r.flag("rope_interleave", true)) m.rope_layout = RopeLayout::half;
     r.read_rope();
   };

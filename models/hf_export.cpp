@@ -71,9 +71,15 @@ void export_hugging_face(const std::string& folder, const ModelConfig& config,
           std::as_bytes(std::span(narrow.emplace_back(stored.values.begin(), stored.values.end())));
     tensors.push_back({name, type, stored.shape, bytes});
   }
-  check(fs::create_directories(folder, error), folder, ": cannot be made: ", error.message());
-  write_safetensors(folder + "/model.safetensors", tensors, {{"format", "pt"}});
-  write_file_atomic(folder + "/config.json", document.dump(2) + "\n");
+  check(fs::create_directories(folder, error), "--out \"", folder, "\": cannot be made",
+        error ? ": " + error.message() : "", "; name a new folder where one can be");
+  try {
+    write_safetensors(folder + "/model.safetensors", tensors, {{"format", "pt"}});
+    write_file_atomic(folder + "/config.json", document.dump(2) + "\n");
+  } catch (const Error&) {
+    fs::remove_all(folder, error);  // half of it would stand in the way of the next try
+    throw;
+  }
 }
 
 }  // namespace tally

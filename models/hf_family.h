@@ -31,7 +31,9 @@ enum class HfOrder : uint8_t {
   groups,  ///< by group of heads with one key: [q .. q k v] [q .. q k v] ..., or per head [q k v]
   alternate,  ///< taking turns: gate, up, gate, up ... (gpt-oss)
   turned,     ///< heads with their halves exchanged, which turns a rotation round (nanochat)
-  paired      ///< in each head a row of the first half, one of the second, ... (LLaMA in GGUF)
+  paired,     ///< in each head a row of the first half, one of the second, ... (LLaMA in GGUF)
+  heads,      ///< by query head: [q gate] [q gate] ... (Qwen3-Next)
+  key_heads   ///< by key head of a delta net: [q k v .. z ..] [q k v .. z ..] ... (Qwen3-Next)
 };
 
 /// A piece of a parameter under its name within a block (or the model), and the tensor that holds
@@ -46,6 +48,7 @@ struct HfRow {
   bool all_experts = false;  // one tensor (experts, ...), whose name has no ".weight"
   bool (*when)(const ModelConfig&) = nullptr;  // holds for these models alone
   bool underscore = false;                     // "in_proj_weight" in place of "in_proj.weight"
+  bool convolution = false;                    // weights are stored as (channels, 1, width)
   bool buffer = false;  // not trained there: stored as (1, n), under this name alone
 };
 
@@ -64,7 +67,10 @@ struct HfFamily {
   void (*write)(HfWriter&, const ModelConfig&);
   std::string_view prefix, blocks;  // before all names but the head's; before a layer's number
   std::vector<HfRow> rows;
-  std::vector<std::string_view> buffers;  // endings of tensors that hold no weights
+  std::vector<std::string_view> buffers;  // endings, or beginnings with a dot, of tensors left out
+  /// The model_type of a model that sees images and has this one inside: its config.json holds ours
+  /// under text_config, its weights stand behind `inside`. "": none.
+  std::string_view around = "", inside = "";
 };
 
 /// Every family that can be read.
@@ -81,6 +87,7 @@ std::vector<HfFamily> encoder_families();
 std::vector<HfFamily> t5_families();
 std::vector<HfFamily> gpt_families();
 std::vector<HfFamily> neox_families();
+std::vector<HfFamily> hybrid_families();
 std::vector<HfFamily> reference_families();
 
 }  // namespace tally

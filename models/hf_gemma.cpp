@@ -92,6 +92,60 @@ HfFamily gemma3() {
   return f;
 }
 
+/// Layers that slide but the last, which sees all whatever the pattern says.
+bool slides_in_gemma4(HfReader& r, int64_t layer) {
+  return (layer + 1) % 6 != 0 && layer + 1 < r.integer("num_hidden_layers", 30);
+}
+
+void read_gemma4(HfReader& r, ModelConfig& m) {
+  m.embedding_scale = std::sqrt(double(m.d_model));
+  m.keys_as_values = r.flag("attention_k_eq_v", false);
+  const int64_t kv_heads = r.integer("num_global_key_value_heads", 0);
+  if (m.keys_as_values) m.global_kv_heads = kv_heads;
+  if (r.flag("use_double_wide_mlp", false) && m.shared_kv_layers > 0) m.shared_kv_d_ff = 2 * m.d_ff;
+  r.only("vocab_size_per_layer_input", m.vocab);
+  r.read_windows(slides_in_gemma4, 512);
+  m.rope_local_base = 10000;
+  r.read_rope();
+  turn_windows_locally(m);
+}
+
+HfFamily gemma4() {
+  HfFamily f = gemma2();
+  f.model_type = "gemma4_text";
+  f.entries = common_entries("rms_norm_eps");
+  add_entries(f, {{"head_dim", "head_dim"},
+                  {"global_head_dim", "global_head_dim"},
+                  {"num_kv_shared_layers", "shared_kv_layers"},
+                  {"hidden_size_per_layer_input", "layer_input_dim"},
+                  {"final_logit_softcapping", "final_soft_cap"}});
+  f.fixed = {{"attention_bias", "false"}, {"enable_moe_block", "false"}};
+  f.defaults = [](ModelConfig& m) {
+    m.attention = AttentionKind::shared, m.value_norm = true, m.layer_scale = true;
+    m.norm_eps = 1e-6, m.context = 131072, m.tied_head = true, m.attention_scale = 1;
+    m.head_dim = 256, m.global_head_dim = 512, m.layer_input_dim = 256;
+    m.placement = Placement::double_norm, m.qk_norm = QKNorm::head;
+    m.rope_base = 1e6, m.rope_scaling = RopeScale::proportional, m.rope_fraction = 0.25;
+  };
+  f.read = read_gemma4;
+  add_qk_norm(f);
+  f.rows.insert(f.rows.end(), {{"layer_input.gate", "per_layer_input_gate"},
+                               {"layer_input.projection", "per_layer_projection"},
+                               {"layer_input.norm", "post_per_layer_input_norm"},
+                               {"layer_scale", "layer_scalar"},
+                               {"layer_inputs.embedding", "embed_tokens_per_layer"},
+                               {"layer_inputs.projection", "per_layer_model_projection"},
+                               {"layer_inputs.norm", "per_layer_projection_norm"}});
+  f.write = [](HfWriter& w, const ModelConfig& m) {
+    w.rope_by_layer();
+    w["attention_k_eq_v"] = m.keys_as_values;
+    if (m.global_kv_heads > 0) w["num_global_key_value_heads"] = m.global_kv_heads;
+    w["use_double_wide_mlp"] = m.shared_kv_d_ff > 0;
+    w["vocab_size_per_layer_input"] = m.vocab;
+  };
+  return f;
+}
+
 HfFamily cohere() {
   HfFamily f = llama_family();
   f.model_type = "cohere";
@@ -171,7 +225,7 @@ HfFamily stablelm() {
 }  // namespace
 
 std::vector<HfFamily> gemma_families() {
-  return {gemma(), gemma2(), gemma3(), cohere(), cohere2(), nemotron(), stablelm()};
+  return {gemma(), gemma2(), gemma3(), gemma4(), cohere(), cohere2(), nemotron(), stablelm()};
 }
 
 }  // namespace tally

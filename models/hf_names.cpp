@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
@@ -34,7 +35,9 @@ Name split(const std::string& full) {
 }
 
 std::vector<std::string> pieces_of(const std::string& stem) {
-  if (stem == "attention.qkv") return {"attention.q", "attention.k", "attention.v"};
+  for (const std::string at : {"attention.", "delta_net."}) {
+    if (stem == at + "qkv") return {at + "q", at + "k", at + "v"};
+  }
   for (const std::string at : {"mlp.", "mlp.experts.", "mlp.shared."}) {
     if (stem == at + "gate_up") return {at + "gate", at + "up"};
   }
@@ -45,11 +48,14 @@ bool is_of_experts(std::string_view piece) { return piece.starts_with("mlp.exper
 
 /// Rows of one piece of `parameter`.
 int64_t rows_of(const ModelConfig& c, std::string_view piece, const ParameterSpec& parameter) {
-  if (piece == "attention.q") return c.heads * c.head_dim;
-  if (piece == "attention.k" || piece == "attention.v") return c.kv_heads * c.head_dim;
-  if (piece == "mlp.gate" || piece == "mlp.up") return c.d_ff;
-  if (piece == "mlp.shared.gate" || piece == "mlp.shared.up")
-    return c.shared_experts * c.expert_d_ff;
+  const bool alike = c.attention != AttentionKind::shared;
+  if ((piece == "attention.q" && alike) || piece == "attention.gate") return c.heads * c.head_dim;
+  if ((piece == "attention.k" || piece == "attention.v") && alike) return c.kv_heads * c.head_dim;
+  if (piece == "delta_net.q" || piece == "delta_net.k") return c.delta_key_heads * c.delta_key_dim;
+  if (piece == "delta_net.v" || piece == "delta_net.z")
+    return c.delta_value_heads * c.delta_value_dim;
+  if (piece == "mlp.gate" || piece == "mlp.up") return layer_heads(c, parameter.layer).d_ff;
+  if (piece == "mlp.shared.gate" || piece == "mlp.shared.up") return shared_expert_width(c);
   if (piece == "mlp.experts.gate" || piece == "mlp.experts.up") return c.expert_d_ff;
   if (is_of_experts(piece)) return parameter.shape[1];
   return parameter.shape.empty() ? 1 : parameter.shape[0];
@@ -133,7 +139,10 @@ class SourceBuilder {
     const auto n = whole.stored_shape.size();
     whole.transposed = row.transposed && name.leaf == ".weight" && n >= 2;
     if (whole.transposed) std::swap(whole.stored_shape[n - 2], whole.stored_shape[n - 1]);
-    if (row.order == HfOrder::groups) return by_group(whole, row.piece);
+    if (row.convolution && name.leaf == ".weight")
+      whole.stored_shape.insert(whole.stored_shape.begin() + 1, 1);
+    if (const int64_t groups = groups_of(row.order); groups > 0)
+      return by_group(whole, total, groups);
     if (row.order == HfOrder::turned) return turned(whole);
     if (row.order == HfOrder::paired) return paired(whole);
     if (row.order == HfOrder::alternate) {
@@ -143,15 +152,19 @@ class SourceBuilder {
     return {whole};
   }
 
-  std::vector<WeightPart> by_group(const WeightPart& whole, std::string_view piece) const {
-    const int64_t d = config_.head_dim, shared = config_.heads / config_.kv_heads;
+  int64_t groups_of(HfOrder order) const {
+    if (order == HfOrder::groups) return config_.kv_heads;
+    if (order == HfOrder::heads) return config_.heads;
+    return order == HfOrder::key_heads ? config_.delta_key_heads : 0;
+  }
+
+  /// An equal share of each piece in every group.
+  static std::vector<WeightPart> by_group(const WeightPart& whole, int64_t total, int64_t groups) {
     std::vector<WeightPart> parts;
-    for (int64_t g = 0; g < config_.kv_heads; ++g) {
+    for (int64_t g = 0; g < groups; ++g) {
       WeightPart& part = parts.emplace_back(whole);
-      part.from = g * (shared + 2) * d;
-      if (piece == "attention.k") part.from += shared * d;
-      if (piece == "attention.v") part.from += (shared + 1) * d;
-      part.rows = piece == "attention.q" ? shared * d : d;
+      part.from = g * (total / groups) + whole.from / groups;
+      part.rows = whole.rows / groups;
     }
     return parts;
   }
@@ -204,8 +217,11 @@ std::vector<WeightSource> hf_weights(const ModelConfig& config, const HfFamily& 
                                      std::string_view prefix) {
   const SourceBuilder builder(config, family, prefix);
   std::vector<WeightSource> sources;
-  for (const ParameterSpec& parameter : parameter_specs(config)) {
+  for (const ParameterSpec& parameter : parameter_specs(config))
     sources.push_back(builder.build(parameter));
+  for (const ParameterSpec& buffer : buffer_specs(config)) {
+    WeightSource& source = sources.emplace_back(builder.build(buffer));
+    for (WeightPart& part : source.parts) part.trained = false;
   }
   return sources;
 }
@@ -218,12 +234,13 @@ std::string hf_head(const HfFamily& family) {
 }
 
 bool is_hf_buffer(const HfFamily& family, std::string_view name) {
-  return std::ranges::any_of(family.buffers,
-                             [&](std::string_view end) { return name.ends_with(end); });
+  return std::ranges::any_of(family.buffers, [&](std::string_view part) {
+    return name.ends_with(part) || (part.ends_with('.') && name.starts_with(part));
+  });
 }
 
 int64_t WeightSource::columns() const {
-  const bool matrix = parameter.shape.size() > 1 && parameter.name.ends_with(".weight");
+  const bool matrix = parameter.shape.size() > 1 && !parameter.name.ends_with("bias");
   return matrix ? parameter.shape.back() : 1;
 }
 

@@ -8,7 +8,7 @@
 
 namespace tally {
 
-/// Where each parameter of the model lies in a checkpoint of that family, whose names begin with
+/// Where each parameter and buffer of the model lies in a checkpoint of that family, whose names begin with
 /// `prefix`: the family's, or "" in checkpoints that leave it out. Fused and separate forms of our
 /// configuration give the same values. Throws Error if the family has no place for one of the
 /// parameters.

@@ -114,8 +114,9 @@ Activation read_activation(const Json& value, const std::string& where) {
        did_you_mean(value.get<std::string>(), known));
 }
 
-/// The shortest list that gives the same when it is begun anew at its end.
-std::vector<std::string> period_of(const std::vector<std::string>& list) {
+}  // namespace
+
+std::vector<std::string> shortest_period(const std::vector<std::string>& list) {
   for (size_t n = 1; n < list.size(); ++n) {
     bool repeats = true;
     for (size_t i = n; i < list.size() && repeats; ++i) repeats = list[i] == list[i - n];
@@ -123,8 +124,6 @@ std::vector<std::string> period_of(const std::vector<std::string>& list) {
   }
   return list;
 }
-
-}  // namespace
 
 ModelConfig HfReader::read() {
   family_.defaults(config_);
@@ -214,6 +213,7 @@ void HfReader::read_rope(const char* fraction_key, double fraction) {
 
 void HfReader::read_one_rope(const Json& rope, const std::string& at) {
   Json rest = rope;
+  for (const std::string& key : beside_rope_) rest.erase(key);
   const auto part = rest.find("partial_rotary_factor");
   if (part != rest.end() && part->is_number() && turns_partly_) {
     config_.rope_fraction = part->get<double>();
@@ -229,6 +229,7 @@ void HfReader::read_rope_by_layer(const Json& rope, const std::string& at) {
   }
   check(rope.contains("sliding_attention"), at, ": sliding_attention is missing");
   ModelConfig local = config_;
+  local.rope_scaling = RopeScale::none;  // a family's default is that of the other layers
   const auto base = read_hf_rope(rope["sliding_attention"], at + ": sliding_attention", local);
   check(local.rope_scaling == RopeScale::none, at,
         ": sliding_attention: only the type default is supported in layers with a window");
@@ -255,7 +256,7 @@ void HfReader::read_windows(bool (*slides)(HfReader&, int64_t), int64_t otherwis
   if (std::ranges::find(kinds, "window") == kinds.end()) return;
   check(window > 0, where("sliding_window"), " is missing; layer_types has layers that slide");
   config_.window = window;
-  config_.attention_pattern = period_of(kinds);
+  config_.attention_pattern = shortest_period(kinds);
 }
 
 void HfReader::refuse_the_rest() const {

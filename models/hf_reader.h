@@ -29,6 +29,8 @@ class HfReader {
   /// Throws Error unless the entry is absent or has this value.
   void only(const char* key, const Json& value);
 
+  /// An entry of rope_parameters says nothing of texts: `key` is read and left out.
+  void pass_over_in_rope(const char* key) { beside_rope_.insert(key); }
   /// Rotary positions: rope_theta, rope_scaling and rope_parameters in any spelling, and the share
   /// of a head that turns under `fraction_key`; "" for a family whose heads always turn whole.
   void read_rope(const char* fraction_key = "", double fraction = 1);
@@ -48,8 +50,12 @@ class HfReader {
   const std::string& origin_;
   ModelConfig config_;
   bool turns_partly_ = false;
+  std::set<std::string> beside_rope_;
   std::set<std::string, std::less<>> read_;
 };
+
+/// The shortest list that gives the same when it is begun anew at its end.
+std::vector<std::string> shortest_period(const std::vector<std::string>& list);
 
 /// For read_windows: all layers, or none of which nothing is said.
 inline bool every_layer(HfReader&, int64_t) { return true; }

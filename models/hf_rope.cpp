@@ -34,7 +34,8 @@ const std::vector<RopeType>& rope_types() {
       {"longrope",
        RopeScale::longrope,
        {"short_factor", "long_factor", "original_max_position_embeddings"},
-       {"factor", "attention_factor"}}};
+       {"factor", "attention_factor"}},
+      {"proportional", RopeScale::proportional, {"partial_rotary_factor"}, {}}};
   return list;
 }
 
@@ -53,7 +54,8 @@ constexpr RopeEntry kRopeEntries[] = {{"factor", "rope_factor"},
                                       {"mscale", "rope_mscale"},
                                       {"mscale_all_dim", "rope_mscale_all_dim"},
                                       {"short_factor", "rope_short_factors"},
-                                      {"long_factor", "rope_long_factors"}};
+                                      {"long_factor", "rope_long_factors"},
+                                      {"partial_rotary_factor", "rope_fraction"}};
 
 bool switches_nothing_on(const Json& value) {
   return value.is_null() || value == false || (value.is_structured() && value.empty());

@@ -1,25 +1,12 @@
 #include "models/parameters.h"
 
-#include <cmath>
-#include <limits>
-
 #include "models/architecture.h"
 #include "models/config_latent.h"
+#include "models/config_mixers.h"
+#include "models/config_shared.h"
 
 namespace tally {
 namespace {
-
-/// Which norms a block has.
-struct BlockNorms {
-  bool attention, mlp, behind;  // behind: of either branch's output
-  int64_t count() const { return attention + mlp + 2 * behind; }
-};
-BlockNorms norms_of(const ModelConfig& c) {
-  const bool before = c.placement == Placement::pre || c.placement == Placement::double_norm ||
-                      c.placement == Placement::post;
-  const bool behind = c.placement == Placement::double_norm || c.placement == Placement::output;
-  return {before, before && c.parallel != Parallel::shared_norm, behind};
-}
 
 /// Collects specs under the names that the modules give their parameters.
 class SpecList {
@@ -47,8 +34,13 @@ class SpecList {
     const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
     norm(at + "attention_norm", norms_of(c).attention);
     shift(at + "attention_shift");
-    if (is_latent(c)) {
-      latent(at + "attention.");
+    if (mixer_of(c, layer_) != nn::Mixer::attention) {
+      recurrence(at);
+      behind_attention(at);
+      return;
+    }
+    if (is_latent(c) || is_shared(c)) {
+      is_latent(c) ? latent(at + "attention.") : shared(at + "attention.");
       behind_attention(at);
       return;
     }
@@ -101,6 +93,61 @@ class SpecList {
            Role::projection);
     linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
+  void shared(const std::string& at) {
+    const ModelConfig& c = config_;
+    const LayerHeads h = layer_heads(c, layer_);
+    const int64_t q = c.heads * h.head_dim, kv = h.kv_heads * h.head_dim;
+    linear(at + "q", q, c.d_model, false, Role::projection);
+    if (!h.takes) linear(at + "k", kv, c.d_model, false, Role::projection);
+    if (!h.takes && !h.keys_as_values) linear(at + "v", kv, c.d_model, false, Role::projection);
+    const bool gains = c.qk_norm == QKNorm::head && c.norm_gain != NormGain::none;
+    if (gains) add(at + "q_norm.weight", {h.head_dim}, Role::norm);
+    if (gains && !h.takes) add(at + "k_norm.weight", {h.head_dim}, Role::norm);
+    linear(at + "out", c.d_model, q, false, Role::residual_projection);
+  }
+  void layer_input(const std::string& at) {
+    const int64_t width = config_.layer_input_dim;
+    if (width == 0) return;
+    linear(at + "gate", width, config_.d_model, false, Role::projection);
+    linear(at + "projection", config_.d_model, width, false, Role::residual_projection);
+    norm(at + "norm");
+  }
+  void recurrence(const std::string& at) {
+    if (mixer_of(config_, layer_) == nn::Mixer::delta_net)
+      delta_net(at + "delta_net.");
+    else
+      mamba(at + "mamba.");
+  }
+  void delta_net(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t d = c.d_model, heads = c.delta_value_heads, values = heads * c.delta_value_dim,
+                  channels = 2 * c.delta_key_heads * c.delta_key_dim + values;
+    linear(at + "qkv", channels, d, false, Role::projection);
+    add(at + "conv.weight", {channels, c.conv_width}, Role::convolution);
+    linear(at + "z", values, d, false, Role::projection);
+    linear(at + "beta", heads, d, false, Role::projection);
+    linear(at + "decay", heads, d, false, Role::projection);
+    add(at + "decay_log", {heads}, Role::decay);
+    add(at + "decay_bias", {heads}, Role::step_bias);
+    add(at + "norm.weight", {c.delta_value_dim}, Role::ones);
+    linear(at + "out", d, values, false, Role::residual_projection);
+  }
+  void mamba(const std::string& at) {
+    const ModelConfig& c = config_;
+    const int64_t inner = c.mamba_inner, rank = c.mamba_dt_rank, state = c.mamba_state;
+    linear(at + "in", 2 * inner, c.d_model, false, Role::projection);
+    add(at + "conv.weight", {inner, c.conv_width}, Role::convolution);
+    if (c.mamba_conv_bias) add(at + "conv.bias", {inner}, Role::bias);
+    linear(at + "parameters", rank + 2 * state, inner, false, Role::projection);
+    if (c.mamba_norms) add(at + "dt_norm.weight", {rank}, Role::ones);
+    if (c.mamba_norms) add(at + "b_norm.weight", {state}, Role::ones);
+    if (c.mamba_norms) add(at + "c_norm.weight", {state}, Role::ones);
+    linear(at + "dt", inner, rank, false, Role::projection);
+    add(at + "dt.bias", {inner}, Role::step_bias);
+    add(at + "decay_log", {inner, state}, Role::decay);
+    add(at + "skip", {inner}, Role::ones);
+    linear(at + "out", c.d_model, inner, false, Role::residual_projection);
+  }
   void gain(const std::string& name) {
     if (config_.residual_gain == ResidualGain::scalar) add(name, {}, Role::gain);
     if (config_.residual_gain == ResidualGain::vector) add(name, {config_.d_model}, Role::gain);
@@ -108,7 +155,7 @@ class SpecList {
   void experts(const std::string& at) {
     const ModelConfig& c = config_;
     const int64_t e = c.experts, d = c.d_model, f = c.expert_d_ff, wide = c.gated ? 2 * f : f,
-                  shared = c.shared_experts * f;
+                  shared = shared_expert_width(c);
     const std::string up = c.gated ? "gate_up" : "up";
     linear(at + "mlp.router", e, d, c.router_bias, Role::projection);
     add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
@@ -124,6 +171,7 @@ class SpecList {
   }
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
+    const int64_t wide = layer_heads(c, layer_).d_ff;
     norm(at + "mlp_norm", norms_of(c).mlp);
     shift(at + "mlp_shift");
     if (has_experts(c, layer_)) {
@@ -131,15 +179,18 @@ class SpecList {
     } else if (c.fused_parallel) {
       // The first matrices are in the block's input.
     } else if (c.gated && c.fused_gate_up) {
-      linear(at + "mlp.gate_up", 2 * c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+      linear(at + "mlp.gate_up", 2 * wide, c.d_model, c.mlp_bias, Role::projection);
     } else {
-      if (c.gated) linear(at + "mlp.gate", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
-      linear(at + "mlp.up", c.d_ff, c.d_model, c.mlp_bias, Role::projection);
+      if (c.gated) linear(at + "mlp.gate", wide, c.d_model, c.mlp_bias, Role::projection);
+      linear(at + "mlp.up", wide, c.d_model, c.mlp_bias, Role::projection);
     }
     shift(at + "mlp.activation_shift");
     shift(at + "mlp.shift");
+    if (config_.activation == Activation::learned_swish) add(at + "mlp.beta", {}, Role::curve);
+    for (const char* alpha : {"mlp.alpha_p", "mlp.alpha_n"})
+      if (config_.activation == Activation::xielu) add(at + alpha, {}, Role::curve);
     if (!has_experts(c, layer_))
-      linear(at + "mlp.down", c.d_model, c.d_ff, c.mlp_bias, Role::residual_projection);
+      linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);
     gain(at + "mlp_gain");
   }
@@ -148,6 +199,7 @@ class SpecList {
     const std::string at = "blocks." + std::to_string(layer) + ".";
     attention(at);
     mlp(at);
+    layer_input(at + "layer_input.");
     layer_ = 0;
   }
   std::vector<ParameterSpec> take() { return std::move(specs_); }
@@ -157,8 +209,6 @@ class SpecList {
   int64_t layer_ = 0;
   std::vector<ParameterSpec> specs_;
 };
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -175,6 +225,11 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
   list.add("embedding.weight", {config.vocab, width}, Role::embedding);
   if (config.embedding_dim > 0)
     list.linear("project_in", config.d_model, width, false, Role::projection);
+  if (const int64_t all = config.layers * config.layer_input_dim; all > 0) {
+    list.add("layer_inputs.embedding.weight", {config.vocab, all}, Role::embedding);
+    list.linear("layer_inputs.projection", all, config.d_model, false, Role::projection);
+    list.norm("layer_inputs.norm", true, config.layer_input_dim);
+  }
   if (config.position == Position::learned) {
     list.add("position.weight", {config.context + config.position_offset, config.d_model},
              Role::position);
@@ -195,126 +250,12 @@ std::vector<ParameterSpec> parameter_specs(const ModelConfig& config) {
 std::vector<ParameterSpec> buffer_specs(const ModelConfig& c) {
   std::vector<ParameterSpec> list;
   for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string at = "blocks." + std::to_string(i) + ".";
     if (c.router_selection_bias && has_experts(c, i))
-      list.push_back({"blocks." + std::to_string(i) + ".mlp.router.selection_bias",
-                      {c.experts},
-                      Role::bias,
-                      i});
+      list.push_back({at + "mlp.router.selection_bias", {c.experts}, Role::bias, i});
+    if (c.layer_scale) list.push_back({at + "layer_scale", {1}, Role::gain, i});
   }
   return list;
-}
-
-bool has_experts(const ModelConfig& c, int64_t layer) {
-  return c.experts > 0 && layer >= c.first_expert_layer &&
-         (layer - c.first_expert_layer) % c.expert_layer_every == 0;
-}
-
-FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
-  const int64_t branches = c.gated ? 2 : 1, d = c.d_model;
-  const auto layer = [&](int64_t width) {
-    return (branches + 1) * d * width + (c.mlp_bias ? branches * width + d : 0);
-  };
-  const auto products = [&](int64_t width) { return (branches + 1) * d * width; };
-  FeedForwardCounts n;
-  for (int64_t i = 0; i < c.layers; ++i) n.expert_layers += has_experts(c, i);
-  const int64_t dense = c.layers - n.expert_layers, shared = c.shared_experts * c.expert_d_ff;
-  n.parameters = dense * layer(c.d_ff);
-  n.multiplied = dense * products(c.d_ff);
-  if (n.expert_layers == 0) return n;
-  const int64_t gate = c.shared_expert_gate ? d : 0;
-  n.parameters += n.expert_layers * (c.experts * (d + c.router_bias + layer(c.expert_d_ff)) +
-                                     (shared > 0 ? layer(shared) : 0) + gate);
-  n.multiplied += n.expert_layers * (c.experts * d + c.experts_per_token * products(c.expert_d_ff) +
-                                     products(shared) + gate);
-  return n;
-}
-
-int64_t norm_count(const ModelConfig& c) {
-  return c.layers * norms_of(c).count() + c.embedding_norm + (c.final_norm == FinalNorm::on);
-}
-int64_t norm_width(const ModelConfig& c) {
-  if (c.norm == Norm::scale_norm) return 1;
-  return c.norm_gain == NormGain::none ? 0 : c.d_model * (c.norm_bias ? 2 : 1);
-}
-
-int64_t qk_norm_parameters(const ModelConfig& c) {
-  if (is_latent(c)) return latent_counts(c).norms;
-  if (c.qk_norm == QKNorm::none || c.norm_gain == NormGain::none) return 0;
-  const int64_t heads = c.qk_norm == QKNorm::head ? 2 : c.heads + c.kv_heads;
-  return heads * c.head_dim * (c.norm_bias ? 2 : 1);
-}
-
-ParameterCount parameter_counts(const ModelConfig& c) {
-  if (c.architecture != Architecture::decoder) return architecture_counts(c);
-  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-  ParameterCount n;
-  n.embedding = c.vocab * c.embedding_width() + 2 * c.embedding_dim * c.d_model;
-  n.position = c.position == Position::learned   ? (c.context + c.position_offset) * c.d_model
-               : c.position == Position::t5_bias ? c.t5_buckets * c.heads
-                                                 : 0;
-  n.attention = c.layers * latent_counts(c).matrices;
-  if (!is_latent(c))
-    n.attention =
-        c.layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                    (c.attention_output_bias ? c.d_model : 0) +
-                    (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                    (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
-  n.mlp = feed_forward_counts(c).parameters;
-  n.norms = norm_count(c) * norm_width(c) + c.layers * qk_norm_parameters(c);
-  n.gains = c.residual_gain == ResidualGain::none
-                ? 0
-                : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);
-  // A block has five: two before first matrices, two before last ones, one before the activation.
-  n.shifts = c.scalar_biases ? 5 * c.layers + 1 : 0;
-  n.head = (c.tied_head ? 0 : c.vocab * c.embedding_width()) + (c.head_bias ? c.vocab : 0);
-  return n;
-}
-
-int64_t parameter_count(const ModelConfig& config) { return parameter_counts(config).total(); }
-
-InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
-  if (p.role == Role::norm) return {c.norm_gain == NormGain::one_plus_gamma ? 0.0 : 1.0, 0, kNever};
-  if (p.role == Role::gain) return {c.residual_gain_init, 0, kNever};
-  if (p.role == Role::bias) return {0, 0, kNever};
-  const bool table = p.role == Role::embedding || p.role == Role::position;
-  const bool residual = p.role == Role::residual_projection;
-  // Experts are matrices (out, in) on top of each other.
-  const size_t last = p.shape.size() - 1;
-  const double out = double(p.shape.at(last - 1)), in = double(p.shape.at(last));
-  switch (c.init) {
-    case Init::normal:
-      // LLaMA as trained and published: every matrix N(0, init_std).
-      return {0, c.init_std, kNever};
-    case Init::gpt2:
-      // Radford et al. 2019, section 2.3: what writes into the residual stream is scaled by
-      // 1 / sqrt(number of residual layers), of which a block has two.
-      return {0, residual ? c.init_std / std::sqrt(2 * double(c.layers)) : c.init_std, kNever};
-    case Init::trunc_normal:
-      // OLMo 2 (arXiv:2501.00656): N(0, 0.02) at every depth, cut at three deviations.
-      return {0, c.init_std, 3 * c.init_std};
-    case Init::xavier: {
-      // Glorot and Bengio 2010, eq. 16, as a normal cut at three deviations; tables N(0, 1).
-      const double std = table ? 1 : std::sqrt(2 / (in + out));
-      return {0, std, 3 * std};
-    }
-    case Init::mitchell: {
-      // The scheme of that name in OLMo's code, after Zhang et al. 2019, arXiv:1908.11365:
-      // 1 / sqrt(fan in); what writes into the stream shrinks with depth, 1 / sqrt(2 fan_in
-      // (layer + 1)); cut at three deviations.
-      const double fan_in = table ? double(c.d_model) : in;
-      const double std = 1 / std::sqrt(fan_in * (residual ? 2 * double(p.layer + 1) : 1));
-      return {0, std, 3 * std};
-    }
-    case Init::fixup: {
-      // Zhang et al. 2019, arXiv:1901.09321, section 3: the head and the last matrix of every branch
-      // begin at 0; the others at 1 / sqrt(fan in), times L^(-1 / (2 m - 2)) for L branches of m = 2
-      // matrices on the way.
-      if (residual || p.role == Role::head) return {0, 0, kNever};
-      if (table) return {0, 1 / std::sqrt(double(c.d_model)), kNever};
-      return {0, 1 / std::sqrt(in) / std::sqrt(2 * double(c.layers)), kNever};
-    }
-  }
-  return {};
 }
 
 }  // namespace tally

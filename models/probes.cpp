@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/ops/adamw_update.h"
 #include "core/ops/loss_row.h"
 #include "core/ops/moe_router.h"
 #include "models/probe_measures.h"
@@ -12,14 +11,22 @@
 namespace tally {
 namespace {
 
-// "blocks[3]" itself, and "blocks[3].attention" or "blocks[3].mlp": modules by their paths.
+// "blocks[3]" itself, and its branches, "blocks[3].attention" or "blocks[3].mlp": modules by paths.
 bool is_block(std::string_view module) {
   return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
 }
 bool is_sublayer(std::string_view module) {
+  static constexpr std::string_view kBranches[] = {".attention", ".delta_net",   ".mamba",
+                                                   ".mlp",       ".mlp.experts", ".parallel"};
   return module.starts_with("blocks[") &&
-         (module.ends_with(".attention") || module.ends_with(".mlp") ||
-          module.ends_with(".mlp.experts") || module.ends_with(".parallel"));
+         std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
+}
+
+// What an optimizer's update changes: its operand "w"; the one call of such a name that only reads it
+// is scaled_gradient.
+const View* updated_parameter(const WatchedCall& call) {
+  if (recorder().phase != Phase::optimizer || call.find("g")) return nullptr;
+  return call.find("w");
 }
 
 }  // namespace
@@ -61,10 +68,10 @@ void Probes::raise(const char* probe, const std::string& place, double value) {
 }
 
 void Probes::before(const WatchedCall& call) {
-  const auto* step = call.as<ops::AdamWUpdate::Call>();
-  if (!step || !wants("update_ratio")) return;
-  old_parameter_.resize(static_cast<size_t>(step->w.nbytes()));
-  if (step->w.is_dense()) std::memcpy(old_parameter_.data(), step->w.data, old_parameter_.size());
+  const View* w = updated_parameter(call);
+  if (!w || !wants("update_ratio")) return;
+  old_parameter_.resize(static_cast<size_t>(w->nbytes()));
+  if (w->is_dense()) std::memcpy(old_parameter_.data(), w->data, old_parameter_.size());
 }
 
 void Probes::after(const WatchedCall& call, const Entry& entry) {
@@ -130,13 +137,13 @@ void Probes::loss(const WatchedCall& call) {
 }
 
 void Probes::update(const WatchedCall& call) {
-  const auto* step = call.as<ops::AdamWUpdate::Call>();
-  if (!step) return;
-  const auto name = parameters_.find(step->w.data);
+  const View *w = updated_parameter(call), *dw = call.find("dw");
+  if (!w) return;
+  const auto name = parameters_.find(w->data);
   if (name == parameters_.end()) return;
-  if (wants("grad_norm")) add("grad_norm", name->second, square_sum(step->dw), 1, true);
-  if (!wants("update_ratio") || !step->w.is_dense()) return;
-  const auto [change, weight] = change_of(step->w, old_parameter_.data());
+  if (wants("grad_norm") && dw) add("grad_norm", name->second, square_sum(*dw), 1, true);
+  if (!wants("update_ratio") || !w->is_dense()) return;
+  const auto [change, weight] = change_of(*w, old_parameter_.data());
   if (weight > 0) add("update_ratio", name->second, change / weight, 1);
 }
 

@@ -53,7 +53,8 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   const bool decoder = config.architecture == Architecture::decoder;
   const CacheSize cached = cache_size(config, needed, o.seq);
   r.kv_cache_per_token = cached.numbers_per_token * static_cast<double>(size_of(o.dtype));
-  r.kv_cache = cached.numbers * static_cast<double>(o.batch * size_of(o.dtype));
+  r.kv_cache = cached.numbers * static_cast<double>(o.batch * size_of(o.dtype)) +
+               cached.state * static_cast<double>(o.batch * size_of(acc_dtype(o.dtype)));
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
   const auto model = decoder ? build_model(config, o.dtype, kMeta) : nullptr;

@@ -47,6 +47,13 @@ Target from_folder(const std::string& folder) {
        best.empty() ? "`tally models` lists the presets" : "did you mean \"" + best + "\"?");
 }
 
+/// The config.json of a Hugging Face directory: who names it means the directory.
+bool is_hf_config(const std::string& name) {
+  std::error_code error;
+  return fs::path(name).filename() == "config.json" && fs::is_regular_file(name, error) &&
+         looks_like_hf_config(read_file(name, size_t{1} << 24));
+}
+
 Target find(const std::string& name) {
   Target target;
   std::error_code error;
@@ -59,6 +66,9 @@ Target find(const std::string& name) {
     target.folder = name;
     target.config.model = gguf_config(GgufFile(name), name).config;
     target.config.model.name = fs::path(name).stem().string();
+  } else if (is_hf_config(name)) {
+    const std::string folder = fs::path(name).parent_path().string();
+    target = from_folder(folder.empty() ? "." : folder);
   } else if (fs::exists(name, error)) {
     target.kind = TargetKind::file;
     target.config = load_run_config(name);

@@ -15,7 +15,8 @@ struct Target {
   std::string folder;  // of a run or a Hugging Face checkpoint, a GGUF file, otherwise empty
 };
 
-/// Finds `name`: a preset, a run directory, a Hugging Face directory, a GGUF file or a JSON file;
+/// Finds `name`: a preset, a run directory, a Hugging Face directory (or its config.json), a GGUF
+/// file or a JSON file;
 /// then applies the overrides ("model.d_model=256"), fills in derived fields and checks. Throws
 /// Error with a did-you-mean if there is no such thing.
 Target resolve_target(const std::string& name, std::span<const std::string> overrides = {});

@@ -21,13 +21,48 @@ std::string first_bad(const NamedTensors& tensors) {
   return "";
 }
 
+std::string optimizer_name(const TrainConfig& t) {
+  return std::string(enum_names(t.optimizer)[static_cast<size_t>(t.optimizer)]);
+}
+
 // Streams of dropout lie far from those that made the initial weights.
 constexpr uint64_t kDropoutKey = 0x9E3779B97F4A7C15u;
 
 }  // namespace
 
-optim::WarmupCosine schedule_of(const TrainConfig& t) {
-  return {t.lr, t.schedule == Schedule::constant ? 1.0 : t.final_lr_fraction, t.warmup, t.steps};
+optim::LearningRate schedule_of(const TrainConfig& t, const ModelConfig& model) {
+  const auto share = [&](double of_steps) {
+    return static_cast<int64_t>(std::llround(of_steps * static_cast<double>(t.steps)));
+  };
+  optim::LearningRate s;
+  s.schedule = t.schedule, s.decay = t.decay;
+  s.peak = t.lr, s.final_fraction = t.final_lr_fraction;
+  s.warmup = t.warmup, s.total = t.steps, s.warmup_from = t.warmup_from;
+  s.decay_steps = share(t.decay_fraction);
+  for (const double m : t.milestones) s.milestones.push_back(share(m));
+  s.milestone_factor = t.milestone_factor;
+  s.d_model = model.d_model;
+  return s;
+}
+
+optim::BatchRamp ramp_of(const TrainConfig& t) {
+  return {t.accumulation_start ? t.accumulation_start : t.accumulation, t.accumulation,
+          t.accumulation_start ? t.ramp_steps : 0};
+}
+
+optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
+  return {t.optimizer,
+          t.weight_decay,
+          t.beta1,
+          t.beta2,
+          t.eps,
+          t.momentum,
+          t.nesterov,
+          t.amsgrad,
+          t.muon_scaling,
+          t.precondition_every,
+          t.precondition_longest,
+          t.rest_lr_scale};
 }
 
 Generator dropout_of(const TrainConfig& t) {
@@ -44,18 +79,18 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
       train_(data_.train, config.train.seq ? config.train.seq : config.model.context,
              static_cast<uint64_t>(config.train.seed)),
       model_(build_model(config.model, dtype, device)),
-      schedule_(schedule_of(config.train)),
+      schedule_(schedule_of(config.train, config.model)),
+      ramp_(ramp_of(config.train)),
       dropout_(dropout_of(config.train)) {
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->recompute = recompute_layers(t.recompute, config_.model.layers);
-  const auto adamw = [t](nn::Decoder& model) {
-    return std::make_unique<optim::AdamW>(optim::decay_groups(model, t.weight_decay),
-                                          optim::AdamW::Options{t.beta1, t.beta2, t.eps});
+  const auto optimizer = [t](nn::Decoder& model) {
+    return optim::make_optimizer(model, optimizer_of(t));
   };
   step_ = std::make_unique<TrainingStep>(
-      *model_, adamw, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
+      *model_, optimizer, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
   step_->set_mode(StepMode::replayed);
 }
 
@@ -64,22 +99,23 @@ void Trainer::check_dtype(DType dtype) {
         " (weights in bf16 without an f32 copy stop moving at small learning rates)");
 }
 
-int64_t Trainer::tokens_per_step() const {
-  return config_.train.batch * train_.context() * config_.train.accumulation;
-}
+int64_t Trainer::tokens_per_step() const { return passes_of_last_step() * tokens_per_pass(); }
 
 double Trainer::model_flops_per_step() const {
-  ReportOptions o;
-  o.batch = config_.train.batch;
-  o.seq = train_.context();
-  o.train = true;
-  return make_report(config_.model, o).model.causal *
-         static_cast<double>(config_.train.accumulation);
+  if (flops_per_pass_ == 0) {
+    ReportOptions o;
+    o.batch = config_.train.batch;
+    o.seq = train_.context();
+    o.train = true;
+    flops_per_pass_ = make_report(config_.model, o).model.causal;
+  }
+  return flops_per_pass_ * static_cast<double>(passes_of_last_step());
 }
 
 TrainingStep::Batch Trainer::batch_of(int64_t step) {
-  return [this, step](int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets) {
-    train_.batch(step * config_.train.accumulation + micro, ids, targets);
+  return [this, first = ramp_.before(step)](int64_t micro, std::span<int64_t> ids,
+                                            std::span<int64_t> targets) {
+    train_.batch(first + micro, ids, targets);
   };
 }
 
@@ -113,11 +149,12 @@ void Trainer::check_finite(double loss, double norm, int64_t step, uint64_t drop
 StepResult Trainer::step() {
   const int64_t t = steps_done();
   const uint64_t dropout_position = dropout_.position();
+  step_->set_accumulation(ramp_.at(t));
   const TrainingStep::Result r = step_->gradients(batch_of(t));
   check_finite(r.loss, r.norm, t, dropout_position);
   const double lr = schedule_.at(t);
   step_->update(lr);
-  return {t + 1, (t + 1) * tokens_per_step(), r.loss, r.norm, lr, r.mean_log_z()};
+  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z()};
 }
 
 Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
@@ -171,6 +208,7 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
   state.step = steps_done();
   state.facts = facts;
   state.facts["dropout_position"] = to_text(dropout_.position());
+  state.facts["optimizer"] = optimizer_name(config_.train);
   const NamedTensors model = named_model(), moments = step_->optimizer().state();
   for (const NamedTensors* tensors : {&model, &moments}) {
     const std::string bad = first_bad(*tensors);
@@ -192,6 +230,12 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
           key, " (", it == state.facts.end() ? std::string("not recorded") : it->second, "; now ",
           value, "); resume with the same, or start a new run");
   }
+  const auto saved = state.facts.find("optimizer");
+  const std::string was =
+                        saved == state.facts.end() ? "adamw" : saved->second,  // before it was said
+      now = optimizer_name(config_.train);
+  check(was == now, run.path(), ": was trained with another optimizer (", was, "; now ", now,
+        "), whose moments are not its own; set train.optimizer=", was, ", or start a new run");
   RunDirectory::load(folder + "/model.safetensors", named_model());
   RunDirectory::load(folder + "/optimizer.safetensors", step_->optimizer().state());
   step_->optimizer().set_steps(state.step);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,7 +11,7 @@
 #include "models/run_directory.h"
 #include "models/training_step.h"
 #include "nn/decoder.h"
-#include "optim/adamw.h"
+#include "optim/make.h"
 #include "optim/schedule.h"
 
 namespace tally {
@@ -25,9 +26,11 @@ struct StepResult {
   double log_z = 0;  // mean of log Z over the tokens of the step
 };
 
-/// What training makes of a configuration: the learning rate of every step, and the masks of
-/// dropout.
-optim::WarmupCosine schedule_of(const TrainConfig& config);
+/// What training makes of a configuration: the learning rate of every step, its batch, its optimizer,
+/// and the masks of dropout.
+optim::LearningRate schedule_of(const TrainConfig& config, const ModelConfig& model);
+optim::BatchRamp ramp_of(const TrainConfig& config);
+optim::OptimizerChoice optimizer_of(const TrainConfig& config);
 Generator dropout_of(const TrainConfig& config);
 
 /// Loss over a split.
@@ -50,7 +53,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// One update: accumulated forward and backward passes, clip, AdamW. Throws Error before any
+  /// One update: accumulated forward and backward passes, clip, optimizer. Throws Error before any
   /// weight changes when the loss or a gradient is not finite, naming the first bad tensor, and the
   /// op whose output was the first to hold a NaN or an infinity: the step is computed once more,
   /// watched, from the same weights, batch and dropout.
@@ -64,7 +67,10 @@ class Trainer {
   int64_t steps_done() const { return step_->optimizer().steps(); }
   /// Products of one step's forward and backward pass (attention: the causal half).
   double model_flops_per_step() const;
+  /// Of the step that was done last, or is the first; fewer while the batch still grows.
   int64_t tokens_per_step() const;
+  /// Of all steps so far.
+  int64_t tokens_seen() const { return ramp_.before(steps_done()) * tokens_per_pass(); }
 
   /// Writes a checkpoint; `facts` go along and are compared on resume. Error by name, and nothing
   /// is written, when a weight or a moment is not finite.
@@ -74,6 +80,7 @@ class Trainer {
 
   nn::Decoder& model() { return *model_; }
   const optim::Optimizer& optimizer() const { return step_->optimizer(); }
+  optim::Optimizer& optimizer() { return step_->optimizer(); }
   /// How its steps are run: replayed unless changed; the bits are the same.
   void set_mode(StepMode mode) { step_->set_mode(mode); }
   const TrainingStep& training_step() const { return *step_; }
@@ -84,13 +91,17 @@ class Trainer {
   void check_finite(double loss, double norm, int64_t step, uint64_t dropout_position);
   std::string first_bad_call_of(int64_t step, uint64_t dropout_position);
   NamedTensors named_model();
+  int64_t tokens_per_pass() const { return config_.train.batch * train_.context(); }
+  int64_t passes_of_last_step() const { return ramp_.at(std::max<int64_t>(steps_done() - 1, 0)); }
 
   RunConfig config_;
   TokenSplits data_;
   std::vector<uint32_t> byte_lengths_;
   Dataset train_;
   std::unique_ptr<nn::Decoder> model_;
-  optim::WarmupCosine schedule_;
+  optim::LearningRate schedule_;
+  optim::BatchRamp ramp_;  // forward passes in a step
+  mutable double flops_per_pass_ = 0;
   Generator dropout_;
   std::unique_ptr<TrainingStep> step_;
 };

@@ -55,6 +55,14 @@ void TrainingStep::set_mode(StepMode mode) {
   if (mode_ == StepMode::eager) arena_.reset();
 }
 
+void TrainingStep::set_accumulation(int64_t passes) {
+  check(passes >= 1, "a step needs at least 1 forward pass; got ", passes);
+  if (passes == options_.accumulation) return;
+  options_.accumulation = passes;
+  forget_programs();  // they divide the loss by the tokens of a step
+  arena_.reset();
+}
+
 // The same step on meta tells what it allocates, before a byte of it exists.
 MemoryPlan TrainingStep::plan() const {
   const Unheard unheard;

@@ -69,6 +69,8 @@ class TrainingStep {
   /// Takes effect at the next step. Eager is what a device without host memory gets.
   void set_mode(StepMode mode);
   StepMode mode() const { return mode_; }
+  /// Micro-batches of the steps to come. What was planned and recorded for another number is forgotten.
+  void set_accumulation(int64_t passes);
   /// Why the steps are not replayed although they were to be; "" if they are.
   const std::string& why_not_replayed() const { return why_not_; }
   /// The memory of planned steps; null before the first.

@@ -4,7 +4,7 @@
 
 #include "core/watch.h"
 #include "nn/decoder.h"
-#include "optim/adamw.h"
+#include "optim/optimizer.h"
 
 namespace tally {
 

@@ -18,7 +18,7 @@ struct WeightPart {
   int64_t step = 1;
   int64_t slice =
       -1;  // of the stored tensor's first axis, the rest being the matrix; -1: all of it
-  bool trained = true;  // false: a buffer of the public program, which has no gradient there
+  bool trained = true;  // false: a buffer, here or in the public program, without a gradient there
 };
 
 /// One parameter and the parts that make it up, which cover its rows in order.

@@ -9,10 +9,11 @@ namespace {
 
 std::vector<Preset> make_presets() {
   std::vector<Preset> all = zoo::own_presets();
-  const std::vector<zoo::Family> lists[] = {
-      zoo::encoder_families(), zoo::gpt_families(),    zoo::parallel_families(),
-      zoo::llama_families(),   zoo::small_families(),  zoo::qwen_families(),
-      zoo::gemma_families(),   zoo::stable_families(), zoo::latent_families()};
+  const std::vector<zoo::Family> lists[] = {zoo::encoder_families(),  zoo::gpt_families(),
+                                            zoo::parallel_families(), zoo::llama_families(),
+                                            zoo::small_families(),    zoo::qwen_families(),
+                                            zoo::gemma_families(),    zoo::stable_families(),
+                                            zoo::latent_families(),   zoo::hybrid_families()};
   for (const auto& list : lists) {
     for (const zoo::Family& family : list) zoo::add(all, family);
   }

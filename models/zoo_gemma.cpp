@@ -88,6 +88,41 @@ Family gemma3() {
   return f;
 }
 
+void global_keys_are_values(ModelConfig& m) {
+  m.window = 1024, m.global_kv_heads = 4, m.keys_as_values = true;
+}
+void on_a_phone(ModelConfig& m) { m.layer_input_dim = 256, m.shared_kv_layers = 18; }
+void on_a_small_phone(ModelConfig& m) {
+  m.layer_input_dim = 256, m.shared_kv_layers = 20, m.shared_kv_d_ff = 2 * m.d_ff;
+  m.attention_pattern = {"window", "window", "window", "window", "full"};
+  m.position_pattern = {"local", "local", "local", "local", "global"};
+}
+
+/// Layers that see all have wider heads, of which a quarter turns; late layers take the keys and
+/// values of earlier ones, and every layer has an embedding of its own.
+Family gemma4() {
+  ModelConfig m = gemma3().base;
+  m.attention = AttentionKind::shared, m.global_head_dim = 512;
+  m.norm_gain = NormGain::gamma, m.value_norm = true, m.layer_scale = true;
+  m.rope_scaling = RopeScale::proportional, m.rope_fraction = 0.25;
+  m.attention_scale = 1, m.final_soft_cap = 30;
+  Family f{
+      "",
+      "Gemma 4",
+      2026,
+      "google-deepmind/gemma 4.0.1, gm/nn/gemma4; released configurations, text part",
+      "L16 L33 L51 L55 L59 L61 L72 L98",
+      m,
+      published(),
+      {{"gemma-4-e2b", 35, 1536, 8, 1, 256, 6144, 262144, 131072, 0, nullptr, on_a_small_phone},
+       {"gemma-4-e4b", 42, 2560, 8, 2, 256, 10240, 262144, 131072, 0, nullptr, on_a_phone},
+       {"gemma-4-31b", 60, 5376, 32, 16, 256, 21504, 262144, 131072, 0, nullptr,
+        global_keys_are_values}}};
+  f.finish = scale_embedding;
+  f.unpublished = kPrivate;
+  return f;
+}
+
 Family grok1() {
   ModelConfig m = llama_block(1e-5, 1e4);
   m.placement = Placement::double_norm, m.activation = Activation::gelu_tanh, m.tied_head = true;
@@ -108,6 +143,6 @@ Family grok1() {
 
 }  // namespace
 
-std::vector<Family> gemma_families() { return {gemma1(), gemma2(), gemma3(), grok1()}; }
+std::vector<Family> gemma_families() { return {gemma1(), gemma2(), gemma3(), gemma4(), grok1()}; }
 
 }  // namespace tally::zoo

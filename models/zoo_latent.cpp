@@ -35,7 +35,7 @@ Family deepseek_v3() {
   m.first_expert_layer = 3;
   m.router = Router::sigmoid, m.router_selection_bias = true, m.router_bias_rate = 1e-3;
   m.router_renormalise = true, m.router_scale = 2.5;
-  m.router_groups = 8, m.router_kept_groups = 4;
+  m.router_groups = 8, m.router_kept_groups = 4, m.router_best_of_group = 2;
   Family f{"",
            "DeepSeek-V3",
            2024,
@@ -46,8 +46,7 @@ Family deepseek_v3() {
            published(),
            {{"deepseek-v3", 61, 7168, 128, 0, 0, 18432, 129280, 163840, 2.2e-4}}};
   f.note =
-      "groups of experts are ranked by their best one here, by their best two there; the head that "
-      "predicts a second token and the load-balance loss by sequence are not here";
+      "the head that predicts a second token and the load-balance loss by sequence are not here";
   return f;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/config_mixers.h"
 #include "models/parameters.h"
 
 namespace tally::zoo {
@@ -33,6 +34,14 @@ ModelConfig sized(const Family& family, const Size& size) {
   return m;
 }
 
+/// The pattern in `layers` steps where it is longer: every second of eight.
+std::vector<std::string> fewer(const std::vector<std::string>& pattern, int64_t layers) {
+  const size_t step = std::max<size_t>(1, pattern.size() / static_cast<size_t>(layers));
+  std::vector<std::string> some;
+  for (size_t i = 0; i < pattern.size(); i += step) some.push_back(pattern[i]);
+  return some;
+}
+
 /// The proportions of a published model at another size: heads, groups, widths, layers in turn.
 ModelConfig scaled(const Family& family, const Scale& s) {
   const ModelConfig full = sized(family, family.sizes[0]);
@@ -41,8 +50,10 @@ ModelConfig scaled(const Family& family, const Scale& s) {
   const auto width = [&](int64_t w) {
     return w == 0 ? 0 : up_to_multiple(static_cast<double>(w) * shrink, 32);
   };
-  const auto turn = static_cast<int64_t>(std::lcm(std::max<size_t>(1, m.attention_pattern.size()),
-                                                  std::max<size_t>(1, m.position_pattern.size())));
+  m.mixer_pattern = fewer(full.mixer_pattern, std::max<int64_t>(4, s.layers));
+  int64_t turn = 1;
+  for (const auto* pattern : {&m.attention_pattern, &m.position_pattern, &m.mixer_pattern})
+    turn = std::lcm(turn, static_cast<int64_t>(std::max<size_t>(1, pattern->size())));
   m.layers = (s.layers + turn - 1) / turn * turn;
   m.d_model = s.d_model, m.heads = s.heads, m.vocab = 256, m.context = s.context;
   m.kv_heads = full.kv_heads <= 1 ? full.kv_heads : s.heads / 2;
@@ -50,11 +61,16 @@ ModelConfig scaled(const Family& family, const Scale& s) {
     const auto wide = static_cast<double>(full.heads * full.head_dim);
     m.head_dim = up_to_multiple(wide * shrink / static_cast<double>(s.heads), 16);
   }
+  // Sizes of recurrences follow those of heads.
+  m.delta_key_heads = m.delta_value_heads = m.delta_key_dim = m.delta_value_dim = 0;
+  m.mamba_inner = m.mamba_dt_rank = 0;
   m.d_ff = width(full.d_ff), m.expert_d_ff = width(full.expert_d_ff);
+  m.shared_expert_d_ff = width(full.shared_expert_d_ff);
   m.embedding_dim = width(full.embedding_dim);
   m.window = full.window > 0 ? s.context / 4 : 0;
   m.experts = std::min<int64_t>(full.experts, 8);
-  if (m.experts > 0) m.experts_per_token = 2, m.router_groups = m.router_kept_groups = 1;
+  if (m.experts > 0)
+    m.experts_per_token = 2, m.router_groups = m.router_kept_groups = m.router_best_of_group = 1;
   m.shared_experts = std::min<int64_t>(full.shared_experts, 1);
   m.first_expert_layer = std::min<int64_t>(full.first_expert_layer, 1);
   if (family.finish) family.finish(m);
@@ -66,7 +82,7 @@ double training_flops(ModelConfig m) {
   m.resolve();
   const FeedForwardCounts f = feed_forward_counts(m);  // a token passes some experts only
   return 6.0 * static_cast<double>(parameter_count(m) - f.parameters + f.multiplied) +
-         12.0 * static_cast<double>(m.layers * m.context * m.heads * m.head_dim);
+         12.0 * static_cast<double>(mixer_layers(m).attention * m.context * m.heads * m.head_dim);
 }
 
 }  // namespace

@@ -65,5 +65,6 @@ std::vector<Family> qwen_families();
 std::vector<Family> gemma_families();
 std::vector<Family> stable_families();
 std::vector<Family> latent_families();
+std::vector<Family> hybrid_families();
 
 }  // namespace tally::zoo

@@ -183,7 +183,9 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
   }
   out = make(o.d_model, q_rows, o.out_bias);
   qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
+  check(!o.sink || !o.off_by_one, "attention: a sink is learned, or 0 with off_by_one; not both");
   if (o.sink) sink = empty({o.heads}, dtype, device);
+  if (o.off_by_one) sink = zeros({o.heads}, dtype, device);
   if (o.gate) gate = make(q_rows, o.d_model, false);
   if (o.shift) shift = empty({}, dtype, device);
   if (!o.xl_relative) return;
@@ -267,7 +269,7 @@ void Attention::visit(Visitor& visitor) {
   visitor.parameter("content_bias", content_bias);
   visitor.parameter("position_bias", position_bias);
   visitor.parameter("relative.weight", relative.weight);
-  visitor.parameter("sink", sink);
+  if (!options_.off_by_one) visitor.parameter("sink", sink);
   visitor.parameter("gate.weight", gate.weight);
   visitor.parameter("shift", shift);
   visitor.parameter("out.weight", out.weight);

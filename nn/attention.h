@@ -87,13 +87,17 @@ struct AttentionLayer {
 /// Tokens that a cache has to keep for queries that see this; 0: all.
 int64_t cached_window(const ops::AttentionOptions& o);
 
-/// What attention is told of the positions of its tokens.
+struct KeyValues;  // nn/shared_attention.h
+
+/// What attention is told of the positions of its tokens, and a layer of its place in the stack.
 struct Positions {
-  Tensor table;        // of ops::Rope, or undefined: no rotation
-  int64_t offset = 0;  // the row of the table that the first token takes
-  Tensor bias;         // added to the scores, (H,T,S), or undefined
-  Tensor distances;    // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
-  Tensor documents{};  // of all keys so far, (B,S) i64, or undefined: one text
+  Tensor table;                 // of ops::Rope, or undefined: no rotation
+  int64_t offset = 0;           // the row of the table that the first token takes
+  Tensor bias;                  // added to the scores, (H,T,S), or undefined
+  Tensor distances;             // sinusoids of the distances 0 .. S-1, (S,D); for xl_relative
+  Tensor documents{};           // of all keys so far, (B,S) i64, or undefined: one text
+  KeyValues* shared = nullptr;  // what layers of one kind hand on; for shared attention
+  Tensor layer_input{};         // (B,T,P), this layer's: nn/layer_inputs.h
 };
 
 struct AttentionOptions {
@@ -106,6 +110,7 @@ struct AttentionOptions {
   QKNorm::Attrs qk_norm;        // of queries and keys
   bool xl_relative = false;     // Transformer-XL's positions; see Attention
   bool sink = false;            // a learned score of each head in the softmax, without a value
+  bool off_by_one = false;      // a sink of score 0 that is not learned: softmax over 1 + sum
   bool gate = false;            // each head's output times the sigmoid of a product with x
   double clip = 0;              // queries, keys and values are cut at -clip and clip; 0: none
   bool shift = false;           // a learned number added in front of the output's product
@@ -134,7 +139,7 @@ class Attention : public Module {
 
   Matrix q, k, v, out;  // k and v are absent when fused
   QKNorm::Weights qk_norm;
-  Tensor sink;   // (H), or undefined
+  Tensor sink;   // (H), a parameter or, with off_by_one, zeros; or undefined
   Matrix gate;   // (H K, D), or undefined
   Tensor shift;  // (), or undefined
   // xl_relative alone: u and w (H K), Wr (H K, D) without a bias.

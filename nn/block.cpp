@@ -37,7 +37,7 @@ Tensor gain_of(const Block::Options& o, DType dtype, Device device) {
 AttentionOptions attention_part(const Block::Options& o) {
   AttentionOptions a = o.attention;
   a.own_projections = !o.fused_parallel, a.shift = o.shifts;
-  return a;
+  return o.latent || o.shared || o.delta_net || o.mamba ? AttentionOptions{} : a;
 }
 FeedForwardOptions mlp_part(const Block::Options& o) {
   FeedForwardOptions f = o.mlp;
@@ -49,7 +49,7 @@ FeedForwardOptions mlp_part(const Block::Options& o) {
 
 Block::Block(const Options& o, DType dtype, Device device)
     : attention_norm(first_norm(o), o.attention.d_model, dtype, device),
-      attention(o.latent ? AttentionOptions{} : attention_part(o), dtype, device),
+      attention(attention_part(o), dtype, device),
       attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       attention_gain(gain_of(o, dtype, device)),
       mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
@@ -63,17 +63,33 @@ Block::Block(const Options& o, DType dtype, Device device)
   check(!o.shifts || (!o.experts && !o.fused_parallel),
         "block: scalar biases belong to separate products of dense layers; leave out experts and "
         "fused_parallel, or the shifts");
+  check(
+      o.latent.has_value() + o.shared.has_value() + o.delta_net.has_value() + o.mamba.has_value() <=
+          1,
+      "block: one layer mixes its tokens; give one of latent, shared, delta_net and mamba, or "
+      "none");
+  check(!(o.delta_net || o.mamba) || (!o.shifts && !o.fused_parallel),
+        "block: a recurrence has products of its own, without scalar biases; leave out shifts and "
+        "fused_parallel");
   if (o.shifts) attention_shift = empty({}, dtype, device), mlp_shift = empty({}, dtype, device);
   if (o.latent) latent.emplace(*o.latent, dtype, device);
+  if (o.shared) shared.emplace(*o.shared, dtype, device);
+  if (o.layer_input > 0)
+    layer_input.emplace(o.layer_input, o.attention.d_model, o.mlp.activation, o.norm, dtype,
+                        device);
+  if (o.scaled) layer_scale = full({1}, 1, dtype, device);
+  if (o.delta_net) delta_net.emplace(*o.delta_net, dtype, device);
+  if (o.mamba) mamba.emplace(*o.mamba, dtype, device);
   if (o.experts)
     experts.emplace(*o.experts, dtype, device);
   else
     mlp.emplace(mlp_part(o), dtype, device);
   if (!o.fused_parallel) return;
-  check(!o.experts && !o.latent && o.parallel == Parallel::shared_norm &&
+  check(!o.experts && !o.latent && !o.shared && o.parallel == Parallel::shared_norm &&
             !behind_branch(o.placement) && !attention_gain.defined() && o.residual.drop == 0 &&
-            o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink && !o.attention.gate &&
-            o.attention.qkv_bias == o.mlp.bias,
+            o.dropout == 0 && !o.attention.xl_relative && !o.attention.sink &&
+            !o.attention.off_by_one && !o.attention.gate &&
+            o.mlp.learned == LearnedActivation::none && o.attention.qkv_bias == o.mlp.bias,
         "block: fused parallel branches share a norm and biases of the first product, and have no "
         "norm, gain, sink, gate, latent or dropout of their own");
   input = Matrix(parallel_attrs().rows(), o.attention.d_model, o.mlp.bias, dtype, device);
@@ -154,24 +170,52 @@ Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) cons
   return out.y;
 }
 
+Tensor Block::mix(const Tensor& x, const Positions& positions, Generator* dropout) const {
+  if (delta_net) return delta_net->forward(x);
+  if (mamba) return mamba->forward(x);
+  if (shared) return shared->forward(x, positions, *positions.shared, dropout);
+  return latent ? latent->forward(x, positions, dropout) : attention.forward(x, positions, dropout);
+}
+
+Tensor Block::mix_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const {
+  if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)));
+  if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)));
+  if (shared) return shared->forward_cached(x, positions, *positions.shared, cache);
+  return latent ? latent->forward_cached(x, positions, cache)
+                : attention.forward_cached(x, positions, cache);
+}
+
+KVCache::Layer Block::make_cache(int64_t batch, int64_t capacity, DType dtype,
+                                 Device device) const {
+  if (is_recurrent()) return KVCache::Layer(capacity);
+  if (shared) return shared->make_cache(batch, capacity);
+  const AttentionOptions& a = options_.attention;
+  const Shape shape = latent ? Shape{batch, capacity, 1, latent->cached_numbers()}
+                             : Shape{batch, capacity, a.kv_heads, a.head_dim};
+  return {shape, dtype, device, window(), !latent};
+}
+
 std::array<Tensor, 2> Block::run(const Tensor& x, const Positions& positions,
                                  Generator* dropout) const {
-  if (options_.fused_parallel) return {fused(x, positions, dropout, nullptr), Tensor()};
-  const auto attend = [&](const Tensor& seen) {
-    return latent ? latent->forward(seen, positions, dropout)
-                  : attention.forward(seen, positions, dropout);
-  };
-  return through(x, attend, dropout);
+  if (options_.fused_parallel)
+    return {finish(fused(x, positions, dropout, nullptr), positions), Tensor()};
+  auto [y, balance] = through(
+      x, [&](const Tensor& seen) { return mix(seen, positions, dropout); }, dropout);
+  return {finish(std::move(y), positions), balance};
 }
 
 Tensor Block::forward_cached(const Tensor& x, const Positions& positions,
                              KVCache::Layer& cache) const {
-  if (options_.fused_parallel) return fused(x, positions, nullptr, &cache);
-  const auto attend = [&](const Tensor& seen) {
-    return latent ? latent->forward_cached(seen, positions, cache)
-                  : attention.forward_cached(seen, positions, cache);
-  };
-  return through(x, attend, nullptr)[0];
+  if (options_.fused_parallel) return finish(fused(x, positions, nullptr, &cache), positions);
+  return finish(
+      through(
+          x, [&](const Tensor& seen) { return mix_cached(seen, positions, cache); }, nullptr)[0],
+      positions);
+}
+
+Tensor Block::finish(Tensor y, const Positions& positions) const {
+  if (layer_input) y = layer_input->forward(y, positions.layer_input);
+  return layer_scale.defined() ? mul(y, layer_scale.detach()) : y;
 }
 
 void Block::visit(Visitor& v) {
@@ -181,6 +225,12 @@ void Block::visit(Visitor& v) {
   v.parameter("input.bias", input.bias);
   if (latent)
     v.child("attention", *latent);
+  else if (shared)
+    v.child("attention", *shared);
+  else if (delta_net)
+    v.child("delta_net", *delta_net);
+  else if (mamba)
+    v.child("mamba", *mamba);
   else
     v.child("attention", attention);
   v.child("attention_output_norm", attention_output_norm);
@@ -193,6 +243,8 @@ void Block::visit(Visitor& v) {
     v.child("mlp", *mlp);
   v.child("mlp_output_norm", mlp_output_norm);
   v.parameter("mlp_gain", mlp_gain);
+  if (layer_input) v.child("layer_input", *layer_input);
+  v.buffer("layer_scale", layer_scale);
 }
 
 }  // namespace tally::nn

@@ -1,10 +1,14 @@
 #pragma once
 #include "nn/attention.h"
+#include "nn/delta_net.h"
 #include "nn/feed_forward.h"
 #include "nn/latent_attention.h"
+#include "nn/layer_inputs.h"
+#include "nn/mamba.h"
 #include "nn/mixture_of_experts.h"
 #include "nn/norm.h"
 #include "nn/parallel.h"
+#include "nn/shared_attention.h"
 
 namespace tally::nn {
 
@@ -27,6 +31,13 @@ enum class ResidualGain : uint8_t {
   none,
   scalar,  ///< one number a branch: ReZero, Fixup
   vector   ///< one a channel: LayerScale
+};
+
+/// What carries something from token to token in a block.
+enum class Mixer : uint8_t {
+  attention,  ///< over heads or a latent
+  delta_net,  ///< nn/delta_net.h
+  mamba       ///< nn/mamba.h
 };
 
 struct ResidualOptions {
@@ -53,6 +64,11 @@ class Block : public Module {
     ResidualOptions residual;
     AttentionOptions attention;
     std::optional<LatentAttentionOptions> latent;  // in place of attention, but for its d_model
+    std::optional<SharedAttentionOptions> shared;  // the same
+    int64_t layer_input = 0;  // width of an embedding of its own, added last; 0: none
+    bool scaled = false;      // all of it times a number that is kept and not trained
+    std::optional<DeltaNetOptions> delta_net;  // the same: recurrences in place of attention
+    std::optional<MambaOptions> mamba;
     FeedForwardOptions mlp;
     std::optional<MixtureOptions> experts;  // in place of mlp
     bool balance = false;                   // compute what keeps their load even
@@ -65,8 +81,12 @@ class Block : public Module {
   /// The same and, second, where `balance` asks for it, the load-balance loss of the experts.
   std::array<Tensor, 2> run(const Tensor& x, const Positions& positions, Generator* dropout) const;
   Tensor forward_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
+  /// What it keeps of `capacity` tokens of `batch` sequences.
+  KVCache::Layer make_cache(int64_t batch, int64_t capacity, DType dtype, Device device) const;
   /// Tokens that a cache has to keep for its attention; 0: all.
-  int64_t window() const { return latent ? latent->window() : attention.window(); }
+  int64_t window() const {
+    return latent ? latent->window() : shared ? shared->window() : attention.window();
+  }
   void visit(Visitor& v) override;
 
   // Those that a placement does not have are of kind none: before a branch (`post`: after the sum),
@@ -74,8 +94,11 @@ class Block : public Module {
   Norm attention_norm;
   // Fused parallel branches: rows [q | k | v | gate | up], in place of those matrices.
   Matrix input;
-  Attention attention;  // without matrices where it is latent
+  Attention attention;  // without matrices where one of these takes its place
   std::optional<LatentAttention> latent;
+  std::optional<SharedAttention> shared;
+  std::optional<DeltaNet> delta_net;
+  std::optional<Mamba> mamba;
   Norm attention_output_norm;
   Tensor attention_gain;              // () or (D), absent without
   Tensor attention_shift, mlp_shift;  // () before a branch's first matrix, absent without
@@ -84,8 +107,13 @@ class Block : public Module {
   std::optional<MixtureOfExperts> experts;
   Norm mlp_output_norm;
   Tensor mlp_gain;
+  std::optional<LayerInput> layer_input;
+  Tensor layer_scale;  // (1), a buffer; absent without
 
  private:
+  bool is_recurrent() const { return delta_net || mamba; }
+  Tensor mix(const Tensor& x, const Positions& positions, Generator* dropout) const;
+  Tensor mix_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const;
   ParallelLayer::Attrs parallel_attrs() const;
   Tensor fused_cached(const Tensor& seen, const Positions& positions, const ParallelLayer::Attrs& a,
                       KVCache::Layer& cache) const;
@@ -94,6 +122,7 @@ class Block : public Module {
   template <class Attend>
   std::array<Tensor, 2> through(const Tensor& x, const Attend& attend, Generator* dropout) const;
   Tensor feed_forward(const Tensor& x, Tensor& balance, bool training) const;
+  Tensor finish(Tensor y, const Positions& positions) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
               Generator* dropout) const;
   Options options_;

@@ -9,6 +9,19 @@ namespace tally::nn {
 
 namespace {
 
+// Layers with a window and those without differ, and the last ones take keys and values.
+void set_shared(const Decoder::Options& o, int64_t layer, const ops::AttentionOptions& scores,
+                SharedAttentionOptions& shared) {
+  shared.scores = scores;
+  shared.takes = layer >= o.layers - o.taking;
+  if (scores.window) {
+    shared.keys_as_values = false;
+    return;
+  }
+  if (o.global_head_dim > 0) shared.head_dim = o.global_head_dim;
+  if (o.global_kv_heads > 0) shared.kv_heads = o.global_kv_heads;
+}
+
 Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   Block::Options block = o.block;
   block.attention.xl_relative = o.positions.kind == PositionKind::xl_relative;
@@ -18,6 +31,14 @@ Block::Options block_options(const Decoder::Options& o, int64_t layer) {
   const auto i = static_cast<size_t>(layer);
   if (!o.attention.empty()) block.attention.scores = o.attention[i % o.attention.size()];
   if (block.latent) block.latent->scores = block.attention.scores;
+  if (block.shared) {
+    set_shared(o, layer, block.attention.scores, *block.shared);
+    if (block.shared->takes && o.taking_d_ff > 0) block.mlp.d_ff = o.taking_d_ff;
+  }
+  const Mixer mixer = o.mixers.empty() ? Mixer::attention : o.mixers[i % o.mixers.size()];
+  if (mixer != Mixer::attention) block.latent.reset();
+  if (mixer != Mixer::delta_net) block.delta_net.reset();
+  if (mixer != Mixer::mamba) block.mamba.reset();
   if (!o.residual_scales.empty())
     block.residual.scale *= o.residual_scales[i % o.residual_scales.size()];
   if (layer < o.first_experts || (layer - o.first_experts) % o.experts_every != 0)
@@ -52,6 +73,9 @@ Decoder::Decoder(const Options& o, DType dtype, Device device)
   const int64_t d = o.block.attention.d_model;
   for (int64_t i = 0; i < o.layers; ++i)
     blocks.push_back(std::make_unique<Block>(block_options(o, i), dtype, device));
+  if (o.block.layer_input > 0)
+    layer_inputs.emplace(LayerInputs::Sizes{o.vocab, o.layers, o.block.layer_input, d},
+                         o.block.norm, dtype, device);
   if (o.block.shifts) head_shift = empty({}, dtype, device);
   if (o.embedding_dim > 0) {
     project_in = Matrix(d, o.embedding_dim, false, dtype, device);
@@ -80,13 +104,37 @@ Tensor Decoder::embed(const Tensor& ids, int64_t first, Generator* dropout) {
   return dropout && p > 0 ? tally::dropout(x, p, *dropout) : x;
 }
 
-std::array<Tensor, 2> Decoder::through_block(size_t i, const Tensor& x,
-                                             const PositionScheme::Pass& pass,
+// What each layer of a pass is told, and what layers hand to later ones.
+struct Decoder::Stack {
+  Stack(const Decoder& decoder, const Tensor& ids, const Tensor& x, PositionScheme::Pass places)
+      : decoder_(decoder), pass_(std::move(places)) {
+    if (!decoder.layer_inputs) return;
+    const ModuleScope scope("layer_inputs");
+    inputs_ = decoder.layer_inputs->forward(ids, x);
+  }
+  Positions of_layer(size_t i) {
+    const auto layer = static_cast<int64_t>(i);
+    Positions places = decoder_.position.of_layer(pass_, layer);
+    places.shared = &shared_[decoder_.blocks[i]->window() > 0 ? 1 : 0];
+    if (inputs_.defined()) places.layer_input = LayerInputs::of_layer(inputs_, layer);
+    return places;
+  }
+
+ private:
+  const Decoder& decoder_;
+  PositionScheme::Pass pass_;
+  KeyValues shared_[2];  // of layers that see all, and of those with a window
+  Tensor inputs_;
+};
+
+std::array<Tensor, 2> Decoder::through_block(size_t i, const Tensor& x, const Positions& places,
                                              Generator* dropout) const {
   const ModuleScope scope("blocks", static_cast<int>(i));
   const Block& block = *blocks[i];
-  const Positions& places = position.of_layer(pass, static_cast<int64_t>(i));
   if (i >= recompute.size() || !recompute[i]) return block.run(x, places, dropout);
+  check(!block.shared && !block.layer_input,
+        "decoder: a layer that hands on keys and values, or has an input of its own, cannot be "
+        "computed again; set recompute to none");
   const auto segment = [&block, table = places.table, offset = places.offset,
                         distances = places.distances, documents = places.documents](
                            const Tensor& in, const Tensor& bias, Generator* streams) {
@@ -109,9 +157,9 @@ Tensor Decoder::hidden(const Tensor& ids, Generator* dropout, Tensor* balance) {
     const ModuleScope scope("embedding");
     x = embed(ids, 0, dropout);
   }
-  const PositionScheme::Pass places = pass(0, ids, ids);
+  Stack stack(*this, ids, x, pass(0, ids, ids));
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const auto [y, part] = through_block(i, x, places, dropout);
+    const auto [y, part] = through_block(i, x, stack.of_layer(i), dropout);
     x = y;
     if (balance && part.defined()) *balance = balance->defined() ? add(*balance, part) : part;
   }
@@ -192,25 +240,20 @@ Tensor Decoder::next_logits(const Tensor& next, KVCache& cache) {
   const Tensor ids = with_outdated(next, cache);
   const int64_t first = cache.length();
   Tensor x = embed(ids, first, nullptr);
-  const PositionScheme::Pass places = pass(first, ids, cache.tokens);
+  Stack stack(*this, ids, x, pass(first, ids, cache.tokens));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const ModuleScope scope("blocks", static_cast<int>(i));
-    const auto layer = static_cast<int64_t>(i);
-    x = blocks[i]->forward_cached(x, position.of_layer(places, layer), cache.layer(layer));
+    x = blocks[i]->forward_cached(x, stack.of_layer(i), cache.layer(static_cast<int64_t>(i)));
   }
   const Tensor last = x.narrow(1, ids.size(1) - 1, 1).reshape({ids.size(0), x.size(2)});
   return logits_of(final_hidden(last));
 }
 
 KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
-  const AttentionOptions& a = options_.block.attention;
-  std::vector<int64_t> windows;
-  for (const auto& block : blocks) windows.push_back(block->window());
-  if (!blocks.empty() && blocks[0]->latent)
-    return KVCache(options_.layers, batch, capacity, 1, blocks[0]->latent->cached_numbers(),
-                   dtype(), device(), windows, false);
-  return KVCache(options_.layers, batch, capacity, a.kv_heads, a.head_dim, dtype(), device(),
-                 windows);
+  std::vector<KVCache::Layer> layers;
+  for (const auto& block : blocks)
+    layers.push_back(block->make_cache(batch, capacity, dtype(), device()));
+  return KVCache(std::move(layers));
 }
 
 void Decoder::after_update() const {
@@ -230,6 +273,7 @@ void Decoder::forget_step() const {
 void Decoder::visit(Visitor& v) {
   v.child("embedding", embedding);
   v.parameter("project_in.weight", project_in.weight);
+  if (layer_inputs) v.child("layer_inputs", *layer_inputs);
   v.child("position", position);
   v.child("embedding_norm", embedding_norm);
   for (size_t i = 0; i < blocks.size(); ++i) v.child("blocks." + std::to_string(i), *blocks[i]);

@@ -4,6 +4,7 @@
 
 #include "nn/block.h"
 #include "nn/embedding.h"
+#include "nn/layer_inputs.h"
 #include "nn/linear.h"
 #include "nn/positions.h"
 
@@ -28,6 +29,13 @@ class Decoder : public Module {
     PositionOptions positions;
     /// What the layers see, in turn, from the first again when it ends; empty: the block's.
     std::vector<ops::AttentionOptions> attention;
+    /// Shared attention: layers without a window have heads of this size and so many for keys
+    /// (0: as the others), and keys that are values; the last `taking` layers take keys and values,
+    /// with feed-forward layers of taking_d_ff (0: as the others).
+    int64_t global_head_dim = 0, global_kv_heads = 0, taking = 0, taking_d_ff = 0;
+    /// What mixes the tokens of the layers, in turn; empty: attention. block.delta_net and
+    /// block.mamba say how.
+    std::vector<Mixer> mixers;
     /// By layer, from the first again when the list ends: times block.residual.scale. Empty: 1.
     std::vector<double> residual_scales;
     bool final_norm = true, embedding_norm = false;  // of the blocks' kind
@@ -78,6 +86,7 @@ class Decoder : public Module {
   DType dtype() const { return embedding.weight.dtype(); }
 
   Embedding embedding;
+  std::optional<LayerInputs> layer_inputs;  // with block.layer_input
   PositionScheme position;
   Norm embedding_norm;  // BLOOM; kind none without
   std::vector<std::unique_ptr<Block>> blocks;
@@ -91,8 +100,9 @@ class Decoder : public Module {
 
  private:
   Tensor embed(const Tensor& ids, int64_t first, Generator* dropout);
-  std::array<Tensor, 2> through_block(size_t i, const Tensor& x, const PositionScheme::Pass& pass,
+  std::array<Tensor, 2> through_block(size_t i, const Tensor& x, const Positions& places,
                                       Generator* dropout) const;
+  struct Stack;
   PositionScheme::Pass pass(int64_t first, const Tensor& ids, const Tensor& seen) const;
   Tensor with_outdated(const Tensor& ids, KVCache& cache) const;
   Tensor head() const;

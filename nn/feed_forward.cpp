@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "autograd/functional.h"
+#include "core/ops/functions.h"
+
 namespace tally::nn {
 
 int64_t ffn_width(int64_t d_model, double ratio, bool gated, int64_t multiple_of) {
@@ -22,6 +25,36 @@ FeedForward::FeedForward(const FeedForwardOptions& o, DType dtype, Device device
   if (o.own_inputs) up = make(fused ? 2 * o.d_ff : o.d_ff, o.d_model);
   down = make(o.d_model, o.d_ff);
   if (o.shifts) activation_shift = empty({}, dtype, device), shift = empty({}, dtype, device);
+  if (o.learned == LearnedActivation::none) return;
+  check(
+      !o.shifts && o.own_inputs && o.limit == 0 && o.offset == 0,
+      "feed_forward: a learned activation stands between two products of the layer's own, without "
+      "limits, offsets or shifts");
+  const bool swish = o.learned == LearnedActivation::swish;
+  for (Tensor* t : {swish ? &beta : &alpha_p, swish ? nullptr : &alpha_n})
+    if (t) *t = empty({}, dtype, device);
+}
+
+Tensor FeedForward::activated(const Tensor& x) const {
+  if (options_.learned == LearnedActivation::swish) return learned_swish(x, beta);
+  constexpr double kSlope = 0.5;  // at 0, of both sides
+  const auto softplus = [](const Tensor& t) {
+    return activation(t, ops::ActivationKind::softplus);
+  };
+  return xielu(x, softplus(alpha_p), apply<ops::AddScalar>({kSlope}, softplus(alpha_n)), kSlope);
+}
+
+Tensor FeedForward::forward_learned(const Tensor& x) const {
+  const Tensor wide = linear(x, up.weight, up.bias);
+  Tensor h;
+  if (!options_.gated)
+    h = activated(wide);
+  else if (gate.weight.defined())
+    h = mul(activated(linear(x, gate.weight, gate.bias)), wide);
+  else
+    h = mul(activated(contiguous(narrow(wide, -1, 0, options_.d_ff))),
+            narrow(wide, -1, options_.d_ff, options_.d_ff));
+  return linear(h, down.weight, down.bias);
 }
 
 void FeedForward::visit(Visitor& v) {
@@ -32,6 +65,9 @@ void FeedForward::visit(Visitor& v) {
   v.parameter(fused ? "gate_up.bias" : "up.bias", up.bias);
   v.parameter("activation_shift", activation_shift);
   v.parameter("shift", shift);
+  v.parameter("beta", beta);
+  v.parameter("alpha_p", alpha_p);
+  v.parameter("alpha_n", alpha_n);
   v.parameter("down.weight", down.weight);
   v.parameter("down.bias", down.bias);
 }

@@ -113,6 +113,13 @@ struct FeedForwardLayer {
   }
 };
 
+/// An activation with numbers of its own, which are trained.
+enum class LearnedActivation : uint8_t {
+  none,
+  swish,  ///< x sigmoid(beta x), beta () beginning at 1: Ramachandran et al. 2017, arXiv:1710.05941
+  xielu   ///< core/ops/xielu.h with alpha_p = softplus(.), alpha_n = 1/2 + softplus(.): Apertus
+};
+
 struct FeedForwardOptions {
   int64_t d_model = 0, d_ff = 0;
   ops::ActivationKind activation = ops::ActivationKind::silu;
@@ -122,6 +129,7 @@ struct FeedForwardOptions {
   double limit = 0, offset = 0;  // of the gate, as ops::Gate
   bool shifts = false;           // Fixup's numbers before the activation and before Wd
   bool own_inputs = true;        // false: the rows of gate and up are in a block's input
+  LearnedActivation learned = LearnedActivation::none;  // in place of `activation`
   FeedForwardLayer::Attrs attrs() const { return {activation, gated, parameter, limit, offset}; }
 };
 
@@ -136,6 +144,7 @@ class FeedForward : public Module {
   FeedForward(const FeedForwardOptions& o, DType dtype, Device device);
   Tensor forward(const Tensor& x) const {
     const ModuleScope scope("mlp");
+    if (options_.learned != LearnedActivation::none) return forward_learned(x);
     return apply<FeedForwardLayer>(options_.attrs(), x, gate.weight, gate.bias, up.weight, up.bias,
                                    down.weight, down.bias, activation_shift, shift);
   }
@@ -143,8 +152,12 @@ class FeedForward : public Module {
 
   Matrix gate, up, down;           // gate is absent when plain or fused
   Tensor activation_shift, shift;  // (), or undefined
+  Tensor beta, alpha_p, alpha_n;   // () of a learned activation, or undefined
 
  private:
+  // From the ops that it is made of; the tape plays their backward passes.
+  Tensor forward_learned(const Tensor& x) const;
+  Tensor activated(const Tensor& x) const;
   FeedForwardOptions options_;
 };
 

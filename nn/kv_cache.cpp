@@ -45,11 +45,21 @@ Tensor KVCache::Layer::with_past(const Tensor& ring, const Tensor& fresh) const 
   return parts.size() == 1 ? fresh : concat(parts, 1);
 }
 
-KVCache::Layer::Seen KVCache::Layer::append(const Tensor& k, const Tensor& v, bool ordered) {
-  const int64_t count = k.size(1);
+void KVCache::Layer::check_room(int64_t count) const {
   check(length_ + count <= capacity_, "kv_cache: ", length_, " + ", count,
         " tokens do not fit the capacity of ", capacity_,
         "; make the cache larger, or generate fewer tokens");
+}
+
+RecurrentState& KVCache::Layer::advance(int64_t count) {
+  check_room(count);
+  length_ += count;
+  return recurrent_;
+}
+
+KVCache::Layer::Seen KVCache::Layer::append(const Tensor& k, const Tensor& v, bool ordered) {
+  const int64_t count = k.size(1);
+  check_room(count);
   // One token sees all that a ring holds, in whatever order unless positions are told by place.
   const bool round = is_ring() && length_ + count > k_.size(1);
   if (round && (count > 1 || ordered)) {

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "core/tensor.h"
+#include "nn/recurrent_state.h"
 
 namespace tally::nn {
 
@@ -9,13 +9,16 @@ namespace tally::nn {
 ///   k, v (B, capacity, G, K)
 /// A layer with a window of W tokens keeps W of them, however long the text: a ring, whose newest
 /// token takes the place of the oldest. Latent attention keeps rows that are keys and values at once
-/// (nn/latent_attention.h): its layers have k alone.
+/// (nn/latent_attention.h): its layers have k alone. A layer with a recurrence keeps its state, of one
+/// size however long the text.
 class KVCache {
  public:
   class Layer {
    public:
     /// shape (B, capacity, G, K); `window` 0: none; `values` false: k alone.
     Layer(const Shape& shape, DType dtype, Device device, int64_t window = 0, bool values = true);
+    /// A layer with a recurrence: its state, and no keys.
+    explicit Layer(int64_t capacity) : capacity_(capacity) {}
     struct Seen {
       Tensor keys, values;  // values undefined where there is k alone
     };
@@ -24,18 +27,28 @@ class KVCache {
     /// ring has gone round and several tokens, or `ordered`, ask for their order. Error when the
     /// cache is full.
     Seen append(const Tensor& k, const Tensor& v, bool ordered = false);
+    /// Of a layer with a recurrence: what stands for the past, which its next `count` tokens move
+    /// on. Error when they leave the capacity.
+    RecurrentState& advance(int64_t count);
     /// Tokens taken so far.
     int64_t length() const { return length_; }
-    void clear() { length_ = 0; }
+    void clear() { length_ = 0, recurrent_ = {}; }
     /// Bytes of its tensors.
-    size_t nbytes() const { return k_.nbytes() + (v_.defined() ? v_.nbytes() : 0); }
+    size_t nbytes() const {
+      size_t n = 0;
+      for (const Tensor* t : {&k_, &v_, &recurrent_.recent, &recurrent_.state})
+        n += t->defined() ? t->nbytes() : 0;
+      return n;
+    }
 
    private:
     bool is_ring() const { return k_.size(1) < capacity_; }
+    void check_room(int64_t count) const;
     void store(const Tensor& k, const Tensor& v);
     Tensor with_past(const Tensor& ring, const Tensor& fresh) const;
 
     Tensor k_, v_;
+    RecurrentState recurrent_;
     int64_t capacity_, length_ = 0;
   };
 
@@ -47,6 +60,8 @@ class KVCache {
       layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device,
                            windows.empty() ? 0 : windows[static_cast<size_t>(i)], values);
   }
+  /// Layers of any kinds; the first counts the tokens.
+  explicit KVCache(std::vector<Layer> layers) : layers_(std::move(layers)) {}
   Layer& layer(int64_t i) { return layers_[static_cast<size_t>(i)]; }
   /// Tokens seen so far.
   int64_t length() const { return layers_.empty() ? 0 : layers_[0].length(); }

@@ -174,6 +174,7 @@ std::vector<Sample> layer_samples() {
   add_modules(all);
   add_stack_modules(all);
   add_recurrent_modules(all);
+  add_shared_modules(all);
   return all;
 }
 

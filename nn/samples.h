@@ -14,5 +14,6 @@ void add_layer_grid(std::vector<Sample>& all);     // every option of a layer wi
 void add_modules(std::vector<Sample>& all);        // norms, mixtures, latent attention, blocks
 void add_stack_modules(std::vector<Sample>& all);  // encoders, decoders, both
 void add_recurrent_modules(std::vector<Sample>& all);
+void add_shared_modules(std::vector<Sample>& all);  // attention that shares keys, layers' inputs
 
 }  // namespace tally::nn

@@ -3,14 +3,23 @@
 #include <cmath>
 
 #include "core/ops/clip.h"
+#include "optim/make.h"
 
 namespace tally::optim {
 namespace {
 
 // The name says what a parameter is: tables end in embedding.weight and position.weight, norms hold
-// "norm.", and every bias and gain is a vector.
+// "norm.", and every bias and gain is a vector; how fast a state fades is no weight of a product.
 bool decays(const std::string& name, const Tensor& t) {
-  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.");
+  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.") &&
+         !name.ends_with("decay_log");
+}
+
+// Weights of products inside of the blocks: no tables, head, filters of convolutions or experts'
+// biases.
+bool is_hidden_matrix(const std::string& name, const Tensor& t) {
+  return decays(name, t) && name.find("blocks.") != std::string::npos &&
+         name.ends_with(".weight") && !name.ends_with("conv.weight");
 }
 
 }  // namespace
@@ -22,6 +31,21 @@ std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay)
   return {with, without};
 }
 
+std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay) {
+  ParameterGroup hidden{"hidden matrices", {}, weight_decay, 1};
+  std::vector<ParameterGroup> rest = decay_groups(model, weight_decay);
+  for (ParameterGroup& g : rest) {
+    std::vector<std::pair<std::string, Tensor>> left;
+    for (auto& named : g.parameters) {
+      const bool is_hidden = is_hidden_matrix(named.first, named.second);
+      (is_hidden ? hidden.parameters : left).push_back(std::move(named));
+    }
+    g.parameters = std::move(left);
+  }
+  rest.insert(rest.begin(), std::move(hidden));
+  return rest;
+}
+
 std::string describe(const std::vector<ParameterGroup>& groups) {
   std::string text;
   for (const ParameterGroup& g : groups) {
@@ -31,7 +55,8 @@ std::string describe(const std::vector<ParameterGroup>& groups) {
       n += t.numel();
       names += (names.empty() ? "" : ", ") + name;
     }
-    text += g.name + " (weight decay " + to_text(g.weight_decay) + ", " + to_text(n) +
+    text += g.name + " (weight decay " + to_text(g.weight_decay) +
+            (g.lr_scale == 1 ? "" : ", lr times " + to_text(g.lr_scale)) + ", " + to_text(n) +
             " numbers): " + names + "\n";
   }
   return text;

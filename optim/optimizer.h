@@ -44,7 +44,7 @@ class Optimizer {
 
   /// Updates done so far; bias corrections follow it.
   int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps) { steps_ = steps; }
+  virtual void set_steps(int64_t steps) { steps_ = steps; }
   const std::vector<ParameterGroup>& groups() const { return groups_; }
   void zero_grad();
 

@@ -12,6 +12,7 @@
 #include "models/zoo.h"
 #include "tests/message_of.h"
 #include "tests/registered.h"
+#include "tests/worse.h"
 
 namespace tally::test {
 
@@ -86,7 +87,7 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
   double size = 1e-3, error = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     size = std::max(size, std::fabs(b[i]));
-    error = std::max(error, std::fabs(a[i] - b[i]));
+    error = worse(error, a[i], b[i]);
   }
   return error / size;
 }

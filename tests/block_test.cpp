@@ -117,6 +117,41 @@ TEST_CASE("block: allocates what it uses and nothing beside", "[block][memory]")
   }
 }
 
+TEST_CASE("block: softmax_off_by_one is a sink that stays 0", "[block]") {
+  register_all();
+  const auto one = random_model(with({"softmax_off_by_one=true"}), DType::f64, kCPU),
+             sink = random_model(with({"attention_sink=true"}), DType::f64, kCPU);
+  const auto ours = one->named_parameters();
+  for (auto& [name, t] : sink->named_parameters()) {
+    const auto same = std::ranges::find(ours, name, [](const auto& p) { return p.first; });
+    if (same == ours.end())
+      backend(kCPU).zero(t.data(), t.nbytes());
+    else
+      backend(kCPU).copy(t.data(), same->second.data(), t.nbytes());
+  }
+  CHECK(to_doubles(one->logits(ids(1, kCPU))) == to_doubles(sink->logits(ids(1, kCPU))));
+  CHECK(refusal({"softmax_off_by_one=true", "attention_sink=true"}).find("choose one") !=
+        std::string::npos);
+}
+
+TEST_CASE("block: a learned activation begins where its paper says", "[block]") {
+  register_all();
+  const auto silu = with({}), swish = with({"activation=learned_swish"}),
+             xielu = with({"activation=xielu", "gated=false"});
+  CHECK(parameter_count(swish) == parameter_count(silu) + swish.layers);
+  const auto model = build_model(xielu, DType::f64, kCPU);
+  initialise(*model, xielu, 1);
+  int found = 0;
+  for (const auto& [name, t] : model->named_parameters()) {
+    if (!name.ends_with("alpha_p") && !name.ends_with("alpha_n")) continue;
+    const double curvature = std::log1p(std::exp(t.item())) + (name.ends_with("n") ? 0.5 : 0);
+    CHECK(curvature == Approx(0.8).epsilon(1e-12));
+    ++found;
+  }
+  CHECK(found == 2 * xielu.layers);
+  CHECK(refusal({"activation=xielu", "experts=4"}).find("dense layers alone") != std::string::npos);
+}
+
 TEST_CASE("block: Fixup begins as the identity, with branches that learn", "[block][L24]") {
   const ModelConfig c = with({"placement=none", "residual_gain=scalar", "residual_gain_init=1",
                               "init=fixup", "scalar_biases=true"});

@@ -103,6 +103,9 @@ expect 1 'llama cannot say qk_norm' export "$here/tests/data/models/qwen3" --out
 expect 1 'say what to change' convert "$here/tests/data/models/llama1" --out converted
 expect 1 'must divide the 3 heads' convert "$here/tests/data/models/llama1" --kv-heads 2 --out converted
 expect 1 'is half already' convert "$here/tests/data/models/llama1" --rope half --out converted
+expect 1 'not f64' export "$here/tests/data/models/qwen3" --out exported --dtype f64
+printf '\2\0\0\0\0\0\0\0{}' > none.safetensors
+expect 1 'holds no case of an op' verify ops none.safetensors
 expect 1 'exists already' export "$here/tests/data/models/qwen3" --out .
 expect 1 'choose 257 or more' tokenizer train short.txt --vocab-size 10 --out run
 expect 1 'no such file or folder' tokenizer info nofile
@@ -219,6 +222,10 @@ same "verify tokenizer: another vocabulary passes" bash -c \
 document import "$hf" --out imported
 document export imported --out exported --verify
 document convert imported --kv-heads 1 --out pooled
+expect 1 'give --data FILE' step imported --batch 1 --seq 4
+document convert base --kv-heads 1 --out fewer
+expect 0 '^$' step fewer --text 'a short text' --quiet
+expect 0 '^$' compare fewer base --values --text 'a short text' --quiet
 "$tally" gradcheck logsumexp --json --quiet > out
 same "logsumexp: no central differences" grep -q '"checked_by_differences": [0-9][0-9]' out
 "$tally" train --help > out

@@ -296,9 +296,12 @@ TEST_CASE("target: a file, a run directory and a Hugging Face directory are foun
   CHECK_THAT(message_of([&] { resolve_target(folder); }), Contains("has no config.json"));
   fs::remove_all(folder);
 
-  const Target gpt2 = resolve_target(std::string(TALLY_TEST_DATA) + "/models" + "/gpt2");
-  CHECK(gpt2.kind == TargetKind::hugging_face);
-  CHECK(gpt2.config.model.d_ff == 52);
+  const std::string checkpoint = std::string(TALLY_TEST_DATA) + "/models" + "/gpt2";
+  for (const std::string& name : {checkpoint, checkpoint + "/config.json"}) {
+    const Target gpt2 = resolve_target(name);
+    CHECK(gpt2.kind == TargetKind::hugging_face);
+    CHECK(gpt2.config.model.d_ff == 52);
+  }
   const std::vector<std::string> overrides = {"model.kv_heads=2"};
   CHECK(resolve_target("tiny-llama", overrides).config.model.kv_heads == 2);
 }

@@ -9,6 +9,7 @@
 #include "models/build.h"
 #include "models/zoo.h"
 #include "tests/registered.h"
+#include "tests/worse.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -54,7 +55,7 @@ double difference(nn::Decoder& a, nn::Decoder& b) {
   const auto x = to_host<float>(a.logits(text)), y = to_host<float>(b.logits(text));
   double worst = 0, largest = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    worst = std::max(worst, std::fabs(double(x[i]) - double(y[i])));
+    worst = test::worse(worst, double(x[i]), double(y[i]));
     largest = std::max(largest, std::fabs(double(x[i])));
   }
   return worst / largest;

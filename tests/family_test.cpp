@@ -50,7 +50,7 @@ std::string refusal(const std::string& name, const std::string& key, const Json&
 TEST_CASE("family: recorded models come out: logits, loss, gradients, greedy text",
           "[model][L5][L7][L10][L52][L96]") {
   const auto folders = recorded_models();
-  REQUIRE(folders.size() >= 57);
+  REQUIRE(folders.size() >= 60);
   for (const std::string& folder : folders) {
     for (const Device device : {kReference, kCPU}) {
       for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -92,6 +92,9 @@ TEST_CASE("family: one that can say all of the model is found, or what it lacks 
   CHECK(hf_family_for(config_of("qwen3")).model_type == std::string("qwen3"));
   CHECK_THROWS_WITH(hf_config_to_json(config_of("qwen3"), hf_family("llama")),
                     Catch::Contains("llama cannot say qk_norm = \"head\""));
+  ModelConfig trained = config_of("deepseek_v3_moe");  // choices of training alone are no obstacle
+  trained.router_bias_rate = 1e-3, trained.z_loss = 1e-4;
+  CHECK(hf_family_for(trained).model_type == std::string("deepseek_v3"));
   ModelConfig odd = config_of("llama1");
   odd.residual_gain = ResidualGain::vector;
   CHECK_THROWS_WITH(hf_family_for(odd), Catch::Contains("no published family"));
@@ -137,8 +140,136 @@ TEST_CASE("family: DeepSeek's entries that would change the computation are refu
   CHECK_THAT(refusal("deepseek_v2_dense", "v_head_dim", 0), Contains("v_head_dim must not be 0"));
   CHECK_THAT(refusal("deepseek_v2_moe", "topk_method", "noaux_tc"),
              Contains("greedy and group_limited_greedy are"));
-  CHECK_THAT(refusal("deepseek_v3_dense", "first_k_dense_replace", 1),
-             Contains("first_k_dense_replace: layers with experts are not supported"));
+  CHECK_THAT(refusal("deepseek_v3_moe", "topk_method", "greedy"), Contains("only \"noaux_tc\" is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "num_nextn_predict_layers", 1), Contains("only 0 is"));
   CHECK_THAT(refusal("deepseek_v3_dense", "scoring_func", "softmax"), Contains("sigmoid"));
+}
+
+TEST_CASE("family: hybrids' entries that would change the computation are refused by name",
+          "[config][error]") {
+  using Catch::Matchers::Contains;
+  const Json sliding = {"linear_attention", "sliding_attention"}, one = {"linear_attention"},
+             full = {"full_attention", "full_attention"};
+  for (const char* name : {"qwen3_5", "qwen3_next"}) {
+    CHECK_THAT(refusal(name, "layer_types", sliding),
+               Contains("layer_types: \"sliding_attention\"") && Contains("linear_attention are"));
+    CHECK_THAT(refusal(name, "layer_types", one), Contains("each of the 2 layers"));
+    CHECK(refusal(name, "layer_types", full) == "accepted");
+    CHECK(refusal(name, "layer_types", Json()) == "accepted");
+    CHECK_THAT(refusal(name, "full_attention_interval", 0), Contains("must be above 0"));
+    CHECK_THAT(refusal(name, "attention_bias", true), Contains("only false is"));
+    CHECK_THAT(refusal(name, "linear_num_value_heads", 3),
+               Contains("linear_num_value_heads = 3 must be a multiple of linear_num_key_heads"));
+  }
+  CHECK_THAT(refusal("qwen3_5", "attn_output_gate", false), Contains("only true is"));
+  CHECK_THAT(refusal("qwen3_next", "mlp_only_layers", Json::array({0})), Contains("only [] is"));
+  CHECK_THAT(refusal("qwen3_next", "decoder_sparse_step", 0), Contains("must be above 0"));
+  for (const int step : {2, 3})
+    CHECK(refusal("qwen3_next", "decoder_sparse_step", step) == "accepted");
+  CHECK(refusal("qwen3_next", "num_experts", 0) == "accepted");
+  CHECK_THAT(refusal("jamba", "attn_layer_offset", 2),
+             Contains("attn_layer_offset = 2 must lie between 0 and attn_layer_period - 1 = 1"));
+  CHECK_THAT(refusal("jamba", "mamba_proj_bias", true), Contains("only false is"));
+  CHECK_THAT(refusal("jamba", "sliding_window", 4), Contains("only null is"));
+  CHECK_THAT(refusal("jamba", "mamba_dt_rank", "all"),
+             Contains("mamba_dt_rank must be an integer"));
+  CHECK(refusal("jamba", "mamba_dt_rank", "auto") == "accepted");
+  CHECK(refusal("jamba", "num_experts", 1) == "accepted");
+}
+
+TEST_CASE("family: hybrids are exported as they are read", "[config]") {
+  const auto again = [](const char* name, const std::function<void(ModelConfig&)>& change) {
+    const HfModel model =
+        read_hf_config(std::string(TALLY_TEST_DATA "/models/") + name + "/config.json");
+    ModelConfig c = model.config;
+    change(c);
+    c.resolve();
+    c.check();
+    return test::message_of([&] { hf_config_to_json(c, *model.family); });
+  };
+  for (const char* name : {"qwen3_5", "qwen3_next"}) {
+    CHECK(again(name, [](ModelConfig& c) {
+            c.layers = 7, c.mixer_pattern = {"delta", "attention", "delta"};
+          }) == "accepted");
+    CHECK(again(name, [](ModelConfig& c) {
+            c.mixer_pattern = {};
+            c.delta_key_heads = c.delta_value_heads = c.delta_key_dim = c.delta_value_dim = 0;
+            c.conv_width = 0;
+          }) == "accepted");
+    CHECK_THAT(again(name,
+                     [](ModelConfig& c) {
+                       c.mixer_pattern = {"delta", "mamba"};
+                     }),
+               Catch::Contains("cannot say"));
+  }
+  CHECK(again("jamba", [](ModelConfig& c) {
+          c.layers = 8, c.mixer_pattern = {"mamba", "mamba", "attention", "mamba"};
+        }) == "accepted");
+  CHECK(again("jamba", [](ModelConfig& c) { c.mixer_pattern = {"mamba", "mamba"}; }) == "accepted");
+  CHECK_THAT(again("jamba", [](ModelConfig& c) { c.mamba_inner = 65; }),
+             Catch::Contains("cannot say mamba_inner = 65"));
+  CHECK_THAT(again("jamba",
+                   [](ModelConfig& c) {
+                     c.layers = 6, c.mixer_pattern = {"attention", "mamba", "attention",
+                                                      "mamba",     "mamba", "attention"};
+                   }),
+             Catch::Contains("cannot say mixer_pattern"));
+}
+
+namespace {
+
+std::string recorded(const char* name) { return std::string(TALLY_TEST_DATA "/models/") + name; }
+
+/// The recorded Qwen3.5 as it is published: the text model of one that sees images.
+void write_inside(const std::string& to, const std::function<void(Json&)>& change) {
+  const std::string from = recorded("qwen3_5");
+  Json outer = {{"model_type", "qwen3_5"},
+                {"text_config", parse_json(read_file(from + "/config.json"), "config")},
+                {"vision_config", {{"depth", 1}}},
+                {"image_token_id", 90}};
+  change(outer);
+  const SafetensorFile file(from + "/model.safetensors");
+  std::vector<StoredTensor> tensors;
+  for (StoredTensor t : file.tensors()) {
+    if (t.name.starts_with("model.")) t.name.insert(6, "language_model.");
+    tensors.push_back(t);
+  }
+  for (const char* beside : {"model.visual.pos_embed.weight", "mtp.norm.weight"}) {
+    StoredTensor& t = tensors.emplace_back(tensors[0]);
+    t.name = beside;
+  }
+  fs::create_directory(to);
+  write_safetensors(to + "/model.safetensors", tensors, {});
+  write_file_atomic(to + "/config.json", outer.dump());
+}
+
+}  // namespace
+
+TEST_CASE("family: the text model inside one that sees images is read", "[model]") {
+  using Catch::Matchers::Contains;
+  const test::TemporaryFolder folder;
+  const auto untied_outside = [](Json& c) {
+    c["text_config"].erase("tie_word_embeddings");
+    c["tie_word_embeddings"] = false;
+  };
+  write_inside(folder / "out", untied_outside);
+  const Checkpoint inside = Checkpoint::hugging_face(folder / "out"),
+                   alone = Checkpoint::hugging_face(recorded("qwen3_5"));
+  CHECK(inside.config() == alone.config());
+  for (const WeightSource& source : alone.sources()) {
+    INFO(source.parameter.name);
+    std::vector<float> a(static_cast<size_t>(source.parameter.numel())), b = a;
+    alone.read(source.parameter.name, a), inside.read(source.parameter.name, b);
+    CHECK(a == b);
+  }
+  const auto refused = [&](const char* to, const std::function<void(Json&)>& change) {
+    write_inside(folder / to, change);
+    return test::message_of([&] { Checkpoint::hugging_face(folder / to); });
+  };
+  CHECK_THAT(refused("a", [](Json& c) { c["text_config"] = 1; }),
+             Contains("text_config must be an object"));
+  CHECK_THAT(refused("b", [](Json& c) { c["text_config"]["model_type"] = "llama"; }),
+             Contains("\"llama\"") && Contains("only \"qwen3_5_text\" is"));
+  CHECK_THAT(refused("c", [](Json& c) { c["text_config"]["wide"] = 2; }),
+             Contains("text_config: the entry \"wide\""));
 }

@@ -1,32 +1,21 @@
 // Decoders whose configuration asks for latent attention: parameters, cost, caches, training, errors.
 // tests/family_test.cpp holds them to recorded models, tests/latent_attention_test.cpp the layer to
 // its definition.
-#include <filesystem>
 
-#include "cli/verbs.h"
-#include "data/file.h"
-#include "models/algebra.h"
-#include "models/build.h"
 #include "models/config_attention.h"
 #include "models/config_json.h"
 #include "models/config_latent.h"
 #include "models/convert.h"
 #include "models/report.h"
 #include "models/zoo.h"
-#include "optim/adamw.h"
-#include "tests/layer_values.h"
+#include "tests/decoder_checks.h"
 #include "tests/message_of.h"
 
 using namespace tally;
+using namespace tally::test;
 using Catch::Matchers::Contains;
 
 namespace {
-
-ModelConfig checked(ModelConfig c) {
-  c.resolve("f");
-  c.check("f");
-  return c;
-}
 
 ModelConfig small_latent(int64_t q_rank = 5) {
   ModelConfig c;
@@ -40,21 +29,9 @@ ModelConfig small_latent(int64_t q_rank = 5) {
   return c;
 }
 
-std::unique_ptr<nn::Decoder> made(const ModelConfig& c, Device device, DType dtype = DType::f64) {
-  auto model = build_model(c, dtype, device);
-  initialise(*model, c, 1);
-  model->requires_grad();
-  return model;
-}
-
-Tensor ids_of(const ModelConfig& c, int64_t t, uint64_t seed, Device device) {
-  if (backend(device).is_meta()) return empty({2, t}, DType::i64, device);
-  return make_input(indices({2, t}, seed, c.vocab), DType::f64, device);
-}
-
 std::string refusal(std::initializer_list<const char*> assignments) {
   RunConfig run{small_latent(), {}};
-  return test::message_of([&] {
+  return message_of([&] {
     for (const char* assignment : assignments) apply_override(run, assignment);
     run.resolve_and_check("f");
   });
@@ -73,16 +50,7 @@ TEST_CASE_METHOD(Setup, "latent model: the closed form of parameters holds for e
     if (bits & 32) c.position = Position::t5_bias, c.t5_buckets = 4, c.t5_max_distance = 5;
     if (bits & 64) c.parallel = Parallel::shared_norm;
     c = checked(c);
-    const auto specs = parameter_specs(c);
-    const auto parameters = made(c, kMeta)->named_parameters();
-    REQUIRE(specs.size() == parameters.size());
-    int64_t sum = 0;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      CHECK(parameters[i].first == specs[i].name);
-      CHECK(parameters[i].second.shape() == Shape(std::span<const int64_t>(specs[i].shape)));
-      sum += specs[i].numel();
-    }
-    REQUIRE(sum == parameter_count(c));
+    check_closed_form(c);
   }
 }
 
@@ -153,60 +121,18 @@ TEST_CASE_METHOD(Setup, "L96: DeepSeek-V2's cache takes 576 numbers a layer and 
 
 TEST_CASE_METHOD(Setup, "latent model: every formula of the algebra equals the count",
                  "[account]") {
-  for (int64_t rank : {0, 5}) {
-    const ModelConfig c = checked(small_latent(rank));
-    for (int mode = 0; mode < 3; ++mode) {
-      ReportOptions o;
-      o.batch = 3, o.seq = 7, o.train = mode == 0, o.decode = mode == 1;
-      int compared = 0;
-      for (const Formula& f : algebra(make_report(c, o))) {
-        INFO("mode " << mode << ": " << f.what << " = " << f.formula << " = " << f.numbers);
-        if (!std::isfinite(f.counted) || f.what == "rule of thumb") continue;
-        CHECK(f.value == Approx(f.counted).epsilon(1e-12));
-        ++compared;
-      }
-      CHECK(compared >= 9);
-    }
-  }
+  for (int64_t rank : {0, 5}) check_algebra(checked(small_latent(rank)), 9);
 }
 
 TEST_CASE_METHOD(Setup, "latent model: learns a batch by heart, on the reference and the cpu alike",
                  "[model]") {
   ModelConfig c = checked(small_latent());
   c.attention_dropout = c.residual_dropout = 0.05;
-  std::vector<double> losses[2];
-  for (Device device : {kReference, kCPU}) {
-    const auto model = made(c, device);
-    optim::AdamW optimizer(optim::decay_groups(*model, 0.01), {});
-    Generator dropout(3);
-    const Tensor ids = ids_of(c, 8, 1, device), targets = ids_of(c, 8, 2, device);
-    for (int step = 0; step < 60; ++step) {
-      Tape tape;
-      const Tensor loss = model->loss(ids, targets, 0, &dropout);
-      losses[device == kCPU].push_back(loss.item());
-      tape.backward(loss);
-      optimizer.step(0.02);
-      model->zero_grad();
-    }
-  }
-  INFO(losses[0].front() << " to " << losses[0].back());
-  CHECK(losses[0].back() < 0.4 * losses[0].front());
-  for (size_t i = 0; i < losses[0].size(); ++i)
-    CHECK(std::fabs(losses[0][i] - losses[1][i]) <= 1e-9 * losses[0][i]);
+  check_learns_a_batch(c);
 }
 
 TEST_CASE_METHOD(Setup, "latent model: a step on meta has the ledger of a real one", "[model]") {
-  const ModelConfig c = checked(small_latent());
-  const auto text = [&](Device device) {
-    const auto model = made(c, device);
-    Generator dropout(1);
-    const Ledger ledger;
-    Tape tape;
-    tape.backward(model->loss(ids_of(c, 6, 1, device), ids_of(c, 6, 2, device), 0, &dropout));
-    return ledger.text();
-  };
-  CHECK(text(kCPU) == text(kMeta));
-  CHECK(text(kMeta).size() > 5000);
+  check_ledger_on_meta(checked(small_latent()));
 }
 
 TEST_CASE_METHOD(Setup, "latent model: layers that are computed again have the same gradients",
@@ -229,15 +155,7 @@ TEST_CASE_METHOD(Setup, "latent model: layers that are computed again have the s
 }
 
 TEST_CASE_METHOD(Setup, "latent model: every parameter passes tally gradcheck", "[model]") {
-  for (int64_t rank : {0, 5}) {
-    const std::string path =
-        (std::filesystem::temp_directory_path() / "tally_latent_model.json").string();
-    write_file_atomic(path, to_json_text(RunConfig{small_latent(rank), {}}));
-    cli::GradcheckOptions o;
-    o.what = path, o.quiet = o.json = true;
-    CHECK(cli::gradcheck(o) == 0);
-    std::filesystem::remove(path);
-  }
+  for (int64_t rank : {0, 5}) check_differences(checked(small_latent(rank)));
 }
 
 TEST_CASE_METHOD(Setup, "latent model: YaRN's mscale_all_dim multiplies the scores by its square",
@@ -255,7 +173,7 @@ TEST_CASE_METHOD(Setup, "latent model: YaRN's mscale_all_dim multiplies the scor
 
 TEST_CASE("latent model: its heads are not converted", "[model][error]") {
   const ModelConfig c = checked(small_latent());
-  CHECK_THROWS_WITH(with_kv_heads(c, 1), Contains("no heads of keys and values to pool"));
+  CHECK_THROWS_WITH(with_kv_heads(c, 1), Contains("only the heads of attention = heads"));
   CHECK_THROWS_WITH(with_rope_layout(c, RopeLayout::half), Contains("only heads of attention"));
 }
 

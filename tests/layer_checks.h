@@ -2,6 +2,7 @@
 // Layers that are compositions on the tape: their gradients against differences.
 #include "nn/module.h"
 #include "tests/op_values.h"
+#include "tests/worse.h"
 
 namespace tally::test {
 
@@ -11,7 +12,7 @@ inline double error_of(const Tensor& y, const Tensor& whole, int64_t first) {
   REQUIRE(a.size() == b.size());
   double error = 0, size = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    error = std::max(error, std::fabs(a[i] - b[i]));
+    error = test::worse(error, a[i], b[i]);
     size = std::max(size, std::fabs(b[i]));
   }
   return error / size;

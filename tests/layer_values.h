@@ -2,6 +2,7 @@
 // Layers with random parameters, and how far two results are apart.
 #include "nn/module.h"
 #include "tests/op_values.h"
+#include "tests/worse.h"
 
 namespace tally {
 
@@ -25,7 +26,7 @@ inline double largest_difference(const Tensor& a, const Tensor& b) {
   const Numbers x = numbers(a), y = numbers(b);
   double error = 0, size = 1e-300;
   for (size_t i = 0; i < x.size(); ++i) {
-    error = std::max(error, std::fabs(x[i] - y[i]));
+    error = test::worse(error, x[i], y[i]);
     size = std::max(size, std::fabs(y[i]));
   }
   return error / size;

@@ -13,7 +13,8 @@
 #                                the ids, losses, logits and text that were recorded with PyTorch
 #   tests/long.sh transformers   exports every recorded decoder, loads it with Hugging Face's
 #                                transformers and compares the logits (pip install torch transformers)
-#   tests/long.sh ulp            elementary functions over all 2^32 floats
+#   tests/long.sh ulp [FUNCTION] elementary functions, or one ("gelu slope"), over all 2^32 floats: a
+#                                minute each on one core
 #   tests/long.sh                kill and tidy
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -112,10 +113,10 @@ case "${1:-all}" in
     for model in tests/data/models/*/; do
       grep -qE '"is_encoder_decoder": true|BertFor|MarianMT' "$model/config.json" || echo "$model"
     done | xargs "${PYTHON:-python3}" tools/check_export.py --program "$tally" ;;
-  ulp) build/ulp_test '[all]' ;;
+  ulp) build/ulp_test '[all]' ${2:+-c "$2"} ;;
   all)
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp [FUNCTION] | arm64]" >&2; exit 2 ;;
 esac

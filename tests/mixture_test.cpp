@@ -2,6 +2,7 @@
 #include "core/program.h"
 #include "nn/mixture_of_experts.h"
 #include "tests/op_values.h"
+#include "tests/worse.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -100,7 +101,7 @@ void check_equal(const Numbers& a, const Numbers& b, const std::string& what) {
   double size = 1e-3, error = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     size = std::max(size, std::fabs(b[i]));
-    error = std::max(error, std::fabs(a[i] - b[i]));
+    error = test::worse(error, a[i], b[i]);
   }
   INFO(what << ": error " << error << ", largest " << size);
   CHECK(error <= 1e-12 * size);

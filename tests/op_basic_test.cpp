@@ -122,6 +122,16 @@ TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op][F02]") {
               {-std::log(2), -std::log(2), -kInf, -kInf, -kInf, -kInf});
 }
 
+TEST_CASE_METHOD(Setup, "amax and amin: a NaN wins wherever it stands", "[op]") {
+  const Place place = GENERATE(from_range(places()));
+  for (const size_t at : {0, 1, 2}) {
+    Numbers x{1, 3, 2};
+    x[at] = NAN;
+    CHECK(std::isnan(amax(given(place, x, {3})).item()));
+    CHECK(std::isnan(amin(given(place, x, {3})).item()));
+  }
+}
+
 TEST_CASE_METHOD(Setup, "logsumexp: neither overflows nor turns -inf into NaN", "[op][F02]") {
   check_close(logsumexp(f64({1e4, 1e4, -kInf, -kInf}, {2, 2}), {1}), {1e4 + std::log(2), -kInf});
   const Tensor x = leaf({-kInf, -kInf}, {2});
@@ -165,6 +175,7 @@ TEST_CASE_METHOD(Setup, "empty tensors: sums are 0, shapes are kept, choices ref
   CHECK(concat({empty_of({0, 2}), ones({1, 2})}, 0).shape() == Shape{1, 2});
   CHECK(std::isnan(mean(empty_of({0})).item()));
   CHECK(std::isnan(var(empty_of({0})).item()));
+  CHECK(std::isnan(var(empty_of({0}), {}, false, true).item()));
   CHECK(std::isnan(var(ones({1}), {}, false, true).item()));
   CHECK(norm(empty_of({0})).item() == 0);
   CHECK(logsumexp(empty_of({0})).item() == -kInf);

@@ -5,6 +5,7 @@
 
 #include "core/ops/all.h"
 #include "tests/representative_samples.h"
+#include "tests/worse.h"
 
 using namespace tally;
 
@@ -172,7 +173,7 @@ void check_upstream_view(const Sample& s, const std::vector<Tensor>& inputs, siz
     double size = 0, error = 0;
     for (size_t k = 0; k < a.size(); ++k) {
       size = std::max(size, std::fabs(a[k]));
-      error = std::max(error, std::fabs(a[k] - b[k]));
+      error = test::worse(error, a[k], b[k]);
     }
     INFO("gradient of input " << i);
     CHECK(error <= (view.dtype() == DType::f64 ? 1e-12 : 1e-5) * size);

@@ -24,6 +24,14 @@ std::vector<ParameterGroup> one_group(
   return {{"all", parameters, decay, 1}};
 }
 
+LearningRate schedule(Schedule kind, int64_t warmup, int64_t total) {
+  LearningRate s;
+  s.schedule = kind;
+  s.peak = 1, s.final_fraction = 0.1;
+  s.warmup = warmup, s.total = total;
+  return s;
+}
+
 void set_gradient(Tensor& t, float value) {
   t.set_grad(full(t.shape(), value, t.dtype(), t.device()));
 }
@@ -31,25 +39,89 @@ void set_gradient(Tensor& t, float value) {
 }  // namespace
 
 TEST_CASE("schedule: warm-up over t / warmup, then a cosine to the floor", "[optim][F34]") {
-  const WarmupCosine s{1, 0.1, 4, 10};
+  const LearningRate s = schedule(Schedule::cosine, 4, 10);
   const double want[] = {0,    0.25,  0.5,      0.75, 1,   0.939711, 0.775,
                          0.55, 0.325, 0.160289, 0.1,  0.1, 0.1};
   for (int t = 0; t <= 12; ++t) CHECK(s.at(t) == Approx(want[t]).margin(1e-6));
 }
 
+TEST_CASE("schedule: each goes where its formula says", "[optim][L77]") {
+  LearningRate s = schedule(Schedule::linear, 2, 12);
+  CHECK(s.at(2) == 1);
+  CHECK(s.at(7) == Approx(0.55));
+  CHECK(s.at(12) == Approx(0.1));
+  CHECK(s.at(50) == Approx(0.1));
+  s.schedule = Schedule::constant;
+  CHECK(s.at(50) == 1);
+  s.schedule = Schedule::inverse_sqrt;
+  s.warmup = 4;
+  CHECK(s.at(4) == 1);
+  CHECK(s.at(16) == 0.5);
+  s = schedule(Schedule::multi_step, 0, 10);
+  s.milestones = {8, 9};
+  for (int t = 0; t < 12; ++t) CHECK(s.at(t) == Approx(t < 8 ? 1 : t < 9 ? 0.1 : 0.01));
+  s = schedule(Schedule::wsd, 2, 20);
+  s.decay_steps = 4;
+  CHECK(s.at(15) == 1);
+  CHECK(s.at(16) == 1);
+  CHECK(s.at(18) == Approx(0.55));
+  s.decay = Decay::one_minus_sqrt;
+  CHECK(s.at(17) == Approx(0.55));
+  s.decay = Decay::cosine;
+  CHECK(s.at(18) == Approx(0.55));
+  CHECK(s.at(20) == Approx(0.1));
+  s.warmup_from = 0.5;
+  CHECK(s.at(0) == 0.5);
+  CHECK(s.at(1) == 0.75);
+  s = schedule(Schedule::noam, 100, 0);
+  s.d_model = 512;
+  CHECK(s.at(99) == Approx(1 / std::sqrt(512.0 * 100)));
+}
+
+TEST_CASE("schedule: a longer WSD run has the rates of the shorter one up to its decay",
+          "[optim][L77]") {
+  LearningRate trunk = schedule(Schedule::wsd, 3, 100), branch = schedule(Schedule::wsd, 3, 60);
+  trunk.decay_steps = branch.decay_steps = 10;
+  for (int t = 0; t <= 50; ++t) CHECK(trunk.at(t) == branch.at(t));
+  CHECK(branch.at(55) < trunk.at(55));
+}
+
+TEST_CASE("batch ramp: multiples of the first, and where each step begins", "[optim][L82]") {
+  const BatchRamp ramp{4, 32, 40};
+  int64_t sum = 0;
+  for (int64_t t = 0; t < 60; ++t) {
+    CHECK(ramp.before(t) == sum);
+    CHECK(ramp.at(t) % 4 == 0);
+    CHECK(ramp.at(t) >= (t > 0 ? ramp.at(t - 1) : 4));
+    sum += ramp.at(t);
+  }
+  CHECK(ramp.at(0) == 4);
+  CHECK(ramp.at(20) == 16);
+  CHECK(ramp.at(40) == 32);
+  const BatchRamp none{8, 8, 0};
+  CHECK(none.at(0) == 8);
+  CHECK(none.before(5) == 40);
+}
+
 TEST_CASE("schedule: empty phases divide by nothing", "[optim][F34]") {
-  for (const WarmupCosine& s : {WarmupCosine{1, 0.1, 0, 10}, WarmupCosine{1, 0.1, 10, 10},
-                                WarmupCosine{1, 0.1, 0, 0}, WarmupCosine{1, 0.1, 20, 10}}) {
-    for (int t = 0; t < 30; ++t) {
-      CHECK(std::isfinite(s.at(t)));
-      CHECK(s.at(t) >= 0);
-      CHECK(s.at(t) <= 1);
+  for (const Schedule kind :
+       {Schedule::constant, Schedule::linear, Schedule::cosine, Schedule::inverse_sqrt,
+        Schedule::noam, Schedule::multi_step, Schedule::wsd}) {
+    for (const auto& [warmup, total] : {std::pair{0, 10}, {10, 10}, {0, 0}, {20, 10}}) {
+      const LearningRate s = schedule(kind, warmup, total);
+      for (int t = 0; t < 30; ++t) {
+        CHECK(std::isfinite(s.at(t)));
+        CHECK(s.at(t) >= 0);
+        CHECK(s.at(t) <= 1);
+      }
     }
   }
-  CHECK(WarmupCosine{1, 0.1, 0, 10}.at(0) == 1);
-  CHECK(WarmupCosine{1, 0.1, 10, 10}.at(10) == 1);
-  CHECK(WarmupCosine{1, 0.1, 10, 10}.at(11) == 0.1);
-  for (int t = 1; t < 5; ++t) CHECK(WarmupCosine{1, 0.1, 0, 0}.at(t) == 0.1);
+  for (const Schedule kind : {Schedule::linear, Schedule::cosine}) {
+    CHECK(schedule(kind, 0, 10).at(0) == 1);
+    CHECK(schedule(kind, 10, 10).at(10) == 1);
+    CHECK(schedule(kind, 10, 10).at(11) == 0.1);
+    for (int t = 1; t < 5; ++t) CHECK(schedule(kind, 0, 0).at(t) == 0.1);
+  }
 }
 
 TEST_CASE("adamw: the worked example, with and without a break after step 2", "[optim][F30]") {

@@ -10,6 +10,7 @@
 #include "cli/loaded_model.h"
 #include "data/json.h"
 #include "models/generate.h"
+#include "tests/worse.h"
 
 using namespace tally;
 
@@ -45,14 +46,14 @@ void check_text(nn::Decoder& model, const Json& record) {
   const auto wanted = record["nll_per_token"].get<std::vector<double>>();
   double worst = wanted.size() == losses.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(losses.size(), wanted.size()); ++i)
-    worst = std::max(worst, std::abs(losses[i] - wanted[i]));
+    worst = test::worse(worst, losses[i], wanted[i]);
   report("largest difference of a token's loss", worst, 1e-3);
   const float* last = logits.data() + logits.size() - logits.size() / ids.size();
   worst = 0;
   for (const Json& pair : record["last_top10"])
-    worst = std::max(worst, std::abs(last[pair[0].get<size_t>()] - pair[1].get<double>()));
+    worst = test::worse(worst, last[pair[0].get<size_t>()], pair[1].get<double>());
   for (size_t i = 0; i < record["logits_last_first16"].size(); ++i)
-    worst = std::max(worst, std::abs(last[i] - record["logits_last_first16"][i].get<double>()));
+    worst = test::worse(worst, last[i], record["logits_last_first16"][i].get<double>());
   report("largest difference of a last logit", worst, 2e-3);
 }
 

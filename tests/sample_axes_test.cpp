@@ -19,10 +19,28 @@ using Reasons = std::map<std::string, const char*>;
 // Why an op has no sample along an axis.
 const Reasons& reasons(Axis axis) {
   static const char* const kShapes = "its inputs have one shape";
+  static const char* const kOwned = "parameters and moments are dense: the optimizer owns them";
   static const std::map<Axis, Reasons> all = {
       {broadcast, {{"dropout", kShapes}, {"gate", kShapes}}},
       {strided,
-       {{"adamw_update", "parameters and moments are dense: the optimizer owns them"},
+       {{"adafactor_update", kOwned},
+        {"adagrad_update", kOwned},
+        {"adam_quotient", kOwned},
+        {"adamw_update", kOwned},
+        {"basis_order", kOwned},
+        {"blend", kOwned},
+        {"directed_update", kOwned},
+        {"eigen_basis", kOwned},
+        {"lion_update", kOwned},
+        {"momentum_direction", kOwned},
+        {"nadam_update", kOwned},
+        {"orthonormal_columns", kOwned},
+        {"reordered", kOwned},
+        {"rmsprop_update", kOwned},
+        {"root_columns", kOwned},
+        {"scaled_gradient", kOwned},
+        {"sgd_update", kOwned},
+        {"unit_norm", kOwned},
         {"clip", "gradients are dense: the tape makes them"},
         {"document_ids", "ids of tokens are dense: whoever reads a text makes them"},
         {"selection_bias", "bias and load are dense: a module owns them"}}},

@@ -9,6 +9,7 @@
 #include "models/report.h"
 #include "models/training_step.h"
 #include "models/walk.h"
+#include "optim/adamw.h"
 #include "tests/training_helpers.h"
 
 using namespace tally;

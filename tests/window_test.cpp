@@ -9,6 +9,7 @@
 #include "models/config_attention.h"
 #include "models/report.h"
 #include "tests/registered.h"
+#include "tests/worse.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -104,7 +105,7 @@ double off_by(const Tensor& full, int64_t at, const Tensor& cached) {
   double worst = 0, largest = 0;
   REQUIRE(want.size() == got.size());
   for (size_t i = 0; i < want.size(); ++i) {
-    worst = std::max(worst, std::fabs(got[i] - want[i]));
+    worst = test::worse(worst, got[i], want[i]);
     largest = std::max(largest, std::fabs(want[i]));
   }
   return worst / largest;

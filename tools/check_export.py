@@ -31,7 +31,7 @@ def exported_error(program, folder):
         subprocess.run([program, "export", str(folder), "--out", str(out)], check=True,
                        stdout=subprocess.DEVNULL)
         model = AutoModelForCausalLM.from_pretrained(
-            out, dtype=torch.float32,
+            out, dtype=torch.float32, experts_implementation="eager",
             attn_implementation=metadata.get("attn_implementation", "eager")).eval()
         with torch.no_grad():
             ours = model(ids, use_cache=False).logits

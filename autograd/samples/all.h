@@ -5,6 +5,7 @@
 #include "autograd/samples/attention.h"
 #include "autograd/samples/attention_grid.h"
 #include "autograd/samples/attention_keys.h"
+#include "autograd/samples/bases.h"
 #include "autograd/samples/cast.h"
 #include "autograd/samples/clip.h"
 #include "autograd/samples/concat.h"
@@ -34,6 +35,7 @@
 #include "autograd/samples/soft_cap.h"
 #include "autograd/samples/softmax.h"
 #include "autograd/samples/top_k.h"
+#include "autograd/samples/updates.h"
 #include "autograd/samples/where.h"
 
 namespace tally::samples {
@@ -41,18 +43,25 @@ namespace tally::samples {
 inline std::vector<std::vector<Sample>> all() {
   return {
       activation(),
+      adafactor_update(),
+      adagrad_update(),
+      adam_quotient(),
       adamw_update(),
       attention(),
       attention_grid(),
       attention_keys(),
+      basis_order(),
+      blend(),
       cast(),
       causal_conv1d(),
       clip(),
       concat(),
       cross_entropy(),
       cumsum(),
+      directed_update(),
       document_ids(),
       dropout(),
+      eigen_basis(),
       elementwise(),
       embedding(),
       expert_combine(),
@@ -68,23 +77,33 @@ inline std::vector<std::vector<Sample>> all() {
       learned_swish(),
       linear(),
       linear_cross_entropy(),
+      lion_update(),
       load_balance_loss(),
       log_softmax(),
       matmul(),
       moe_router(),
+      momentum_direction(),
+      nadam_update(),
+      orthonormal_columns(),
       reductions(),
       relative_bias(),
       relative_shift(),
+      reordered(),
       residual_add(),
       rms_norm(),
+      rmsprop_update(),
+      root_columns(),
       rope(),
+      scaled_gradient(),
       selection_bias(),
       selective_scan(),
+      sgd_update(),
       sink_softmax(),
       soft_cap(),
       softmax(),
       split(),
       top_k(),
+      unit_norm(),
       where(),
       xielu(),
   };

@@ -84,7 +84,7 @@ struct SigmoidUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return sigmoid(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
     const F32 e = exp(-abs(x));  // s (1 - s) without taking s from 1
-    const Reciprocal t = reciprocal_of_one_more(e, F32{});
+    const TwoFloats t = reciprocal_of_one_more(e, F32{});
     const F32 big = t.value + t.low;
     return {sigmoid(x), e * big * big};
   }

@@ -27,7 +27,7 @@ struct Shares {
 };
 [[gnu::always_inline]] inline Shares shares_of(F32 z, F32 low) {
   const F32 e = exp_parts(-z, -low, broadcast(kUp));
-  const Reciprocal t = reciprocal_of_one_more(e * kDown, F32{});
+  const TwoFloats t = reciprocal_of_one_more(e * kDown, F32{});
   const F32 big = t.value + t.low;
   return {big, e * big};
 }
@@ -53,7 +53,9 @@ struct SwishUnit {
   }
   [[gnu::always_inline]] static Pair pair_at(F32 x, F32 z, F32 low) {
     const Shares of = shares(z, low);
-    return {value_at(x, z, low), slope_of(of, clamped(z, -kFar, kFar) * of.big, z < 0.0f)};
+    const F32 near = clamped(z, -kFar, kFar), near_low = or_zero(abs(z) < kFar, low);
+    const F32 big_t = fma(near, of.big, near_low * of.big);
+    return {value_at(x, z, low), slope_of(of, big_t, z < 0.0f)};
   }
   [[gnu::always_inline]] F32 low(F32 x, F32 z) const {
     return fma(x, broadcast(beta_low), fma(x, broadcast(beta), -z));
@@ -65,11 +67,14 @@ struct SwishUnit {
 struct TanhUnit {
   [[gnu::always_inline]] static F32 value(F32 x) { return tanh(x); }
   [[gnu::always_inline]] static Pair pair(F32 x) {
-    // 4 e, e = exp(-2 |x|), which is still a normal number where e is none.
-    const F32 e = exp_parts(-2.0f * abs(x), F32{}, broadcast(2.0f));
-    const Reciprocal t = reciprocal_of_one_more(0.25f * e, F32{});
-    const F32 big = t.value + t.low;
-    return {tanh(x), e * big * big};
+    // 4 e, e = exp(-2 |x|), which is still a normal number where e is none. Every product keeps
+    // what it rounds off: three roundings are 3 ULP.
+    const TwoFloats e = exp_two(-2.0f * abs(x), F32{}, broadcast(2.0f));
+    const TwoFloats t = reciprocal_of_one_more(0.25f * e.value, 0.25f * e.low);
+    const F32 square = t.value * t.value, slope = e.value * square;
+    const F32 square_low = fma(t.value, t.value, -square) + 2.0f * t.value * t.low;
+    const F32 left = fma(e.low, square, fma(e.value, square, -slope));
+    return {tanh(x), slope + fma(e.value, square_low, left)};
   }
 };
 

@@ -16,7 +16,10 @@ void register_kernels() {
   register_mixers();
   register_movement();
   register_norms();
+  register_lapack();
   register_optimizers();
+  register_directions();
+  register_updates();
   register_pairs();
   register_reductions();
   register_reductions_backward();

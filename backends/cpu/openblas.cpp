@@ -3,9 +3,9 @@
 #include <cblas.h>
 
 #include <climits>
-#include <mutex>
 
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/openblas.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
@@ -25,17 +25,19 @@ void call(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm<double>& g, double 
 
 }  // namespace
 
-// The serial flavour of Debian 12 takes its work buffers from a table without a lock: called from
-// two threads at once it returned wrong products (35,000 of 8 million, 12 x 12). So one call at a
-// time, on the calling thread; our own kernels are the provider that uses the pool.
+std::mutex& openblas_mutex() {
+  static std::mutex one_at_a_time;
+  return one_at_a_time;
+}
+
+// On the calling thread: our own kernels are the provider that uses the pool.
 template <class T>
 void gemm_openblas(const Gemm<T>& g) {
-  static std::mutex one_at_a_time;
   for (const int64_t size : {g.m, g.n, g.k, g.lda, g.ldb, g.ldc})
     check(size >= 0 && size <= INT_MAX, "gemm: openblas takes sizes below 2^31; got ", size,
           "; set TALLY_GEMM=own");
   if (g.m == 0 || g.n == 0) return;
-  const std::lock_guard lock(one_at_a_time);
+  const std::lock_guard lock(openblas_mutex());
   const FlushSubnormals flush;
   // beta 0 must not read C: not left to the library, which has got it wrong in the past.
   if (g.beta == 0)

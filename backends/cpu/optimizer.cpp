@@ -8,9 +8,14 @@
 #include "core/parallel.h"
 
 namespace tally::cpu {
+
+void adamw_options(const ops::AdamWUpdate::Call& call);  // updates.cpp
+
 namespace {
 
 void adamw_update(const ops::AdamWUpdate::Call& c) {
+  const bool plain = c.attrs.decoupled && !c.largest.defined();  // no L2, no AMSGrad
+  if (!plain) return adamw_options(c);
   if (!c.w.is_dense() || !c.dw.is_dense() || !c.m.is_dense() || !c.v.is_dense())
     return plain_loops<float>(c);
   const float scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f;

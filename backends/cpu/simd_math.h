@@ -29,8 +29,11 @@ template <int N>
 #endif
 }
 
+struct TwoFloats {
+  F32 value, low;  // what the value could not hold
+};
 /// e^(x + low) 2^shift, where |low| <= 4 carries what x could not.
-[[gnu::always_inline]] inline F32 exp_parts(F32 x, F32 low, F32 shift) {
+[[gnu::always_inline]] inline TwoFloats exp_two(F32 x, F32 low, F32 shift) {
   constexpr float kLog2e = 0x1.715476p+0f, kRound = 0x1.8p+23f;
   constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;  // n kLn2High is exact
   constexpr float kQ[] = {0x1.fffffcp-2f, 0x1.55548ap-3f, 0x1.555916p-5f, 0x1.123fc6p-7f,
@@ -39,8 +42,11 @@ template <int N>
   const F32 n = fma(in_range + low, broadcast(kLog2e), broadcast(kRound)) - kRound;
   F32 r = fma(n, broadcast(-kLn2High), in_range);
   r = fma(n, broadcast(-kLn2Low), r) + low;
-  const F32 p = fma(polynomial(kQ, r), r * r, r) + 1.0f;
-  return scale_by_power(p, n + shift);
+  const F32 q = fma(polynomial(kQ, r), r * r, r), p = q + 1.0f;
+  return {scale_by_power(p, n + shift), scale_by_power(q - (p - 1.0f), n + shift)};
+}
+[[gnu::always_inline]] inline F32 exp_parts(F32 x, F32 low, F32 shift) {
+  return exp_two(x, low, shift).value;
 }
 /// Infinity above 88.73, zero below -103.98 (below -87.34 when subnormals are flushed).
 [[gnu::always_inline]] inline F32 exp(F32 x) { return exp_parts(x, F32{}, F32{}); }
@@ -76,11 +82,8 @@ template <int N>
   return copy_sign(select(a < 0.625f, small, large), x);
 }
 
-struct Reciprocal {
-  F32 value, low;  // what the value could not hold
-};
 /// 1 / (1 + x + low) for x >= 0.
-[[gnu::always_inline]] inline Reciprocal reciprocal_of_one_more(F32 x, F32 low) {
+[[gnu::always_inline]] inline TwoFloats reciprocal_of_one_more(F32 x, F32 low) {
   const F32 one = broadcast(1.0f), d = x + one, large = max(x, one), small = min(x, one);
   const F32 d_low = small - (d - large) + low, t = one / d;
   return {t, t * (fma(-d, t, one) - d_low * t)};
@@ -95,7 +98,7 @@ struct Reciprocal {
                           0x1.9be8p-6f,    -0x1.ba8a7cp-7f, -0x1.6f6094p-5f,
                           -0x1.17ba5ep-2f, 0x1.702536p-2f,  -0x1.ee1a46p-4f};
   const F32 half = 0.5f * a, half_low = 0.5f * a_low;
-  const Reciprocal t = reciprocal_of_one_more(half, half_low);
+  const TwoFloats t = reciprocal_of_one_more(half, half_low);
   const F32 u = half * t.value;
   const F32 u_low = fma(half, t.value, -u) + fma(half, t.low, half_low * t.value);
   // The exponent in two floats: kFirst u - square and what that sum leaves, P's other terms, and

@@ -14,6 +14,9 @@ namespace tally::ops {
 //
 //   w, dw, m, v (...), one shape; w, m, v in place    s (1) or absent: 1    t = 1, 2, ...
 //
+// Adam with L2 (decoupled = false): g = s dw + decay w, and w is not shrunk. AMSGrad (Reddi, Kale &
+// Kumar 2018, arXiv:1904.09237): largest = max(largest, v), in place, takes the place of v in w.
+//
 // Clipping costs no pass of its own: the factor is read here. The step count is the caller's, who
 // saves and restores it: a count that starts again at 1 takes steps that are far too long.
 struct AdamWUpdate {
@@ -22,21 +25,22 @@ struct AdamWUpdate {
     double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
     int64_t step = 1;     // t of the step that is taken
     double lr_scale = 1;  // times lr
+    bool decoupled = true;
   };
 
   struct Call {
     static constexpr const char* name = "adamw_update";
     static constexpr Kind kind = Kind::elementwise;
     In dw, scale;
-    InOut w, m, v;
+    InOut w, m, v, largest;
     Attrs attrs;
-    double keep = 0;                         // 1 - lr decay
+    double keep = 0, l2 = 0;                 // 1 - lr decay, or decay
     double beta2 = 0, rate1 = 0, rate2 = 0;  // rates: 1 - beta
     double step_size = 0;                    // lr / (1 - beta1^t)
     double root_correction = 0, eps = 0;     // sqrt(1 - beta2^t)
     Call(const In& gradient, const In& factor, const InOut& weight, const InOut& first,
-         const InOut& second, const Attrs& a)
-        : dw(gradient), scale(factor), w(weight), m(first), v(second), attrs(a) {
+         const InOut& second, const InOut& maximum, const Attrs& a)
+        : dw(gradient), scale(factor), w(weight), m(first), v(second), largest(maximum), attrs(a) {
       derive();
     }
     void rebind(const StepChange& change) {
@@ -47,6 +51,7 @@ struct AdamWUpdate {
     void derive() {
       const double t = static_cast<double>(attrs.step), lr = attrs.lr * attrs.lr_scale;
       keep = 1 - lr * attrs.weight_decay;
+      l2 = attrs.weight_decay;
       beta2 = attrs.beta2, rate1 = 1 - attrs.beta1, rate2 = 1 - attrs.beta2;
       step_size = lr / (1 - std::pow(attrs.beta1, t));
       root_correction = std::sqrt(1 - std::pow(attrs.beta2, t));
@@ -55,13 +60,13 @@ struct AdamWUpdate {
     static constexpr const char* formula =
         "g = scale dw, m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2, w = (1 - lr decay) "
         "w - lr m^ / (sqrt(v^) + eps)";
-    static constexpr const char* operands = "dw, scale, w, m, v";
-    auto views() const { return std::tie(dw, scale, w, m, v); }
+    static constexpr const char* operands = "dw, scale, w, m, v, largest";
+    auto views() const { return std::tie(dw, scale, w, m, v, largest); }
     DType dtype() const { return w.dtype; }
     Cost cost() const {
       const double n = static_cast<double>(w.numel());
-      return flops(n * (scale.defined() ? 15 : 14)) + reads(dw) + reads_if(n > 0, scale) +
-             updates(w, m, v);
+      return flops(n * ((scale.defined() ? 15 : 14) + (attrs.decoupled ? 0 : 1))) + reads(dw) +
+             reads_if(n > 0, scale) + updates(w, m, v, largest);
     }
     template <class T>
     void reference() const {
@@ -70,22 +75,32 @@ struct AdamWUpdate {
         T* wi = w.row<T>(i);
         A *mi = m.row<A>(i), *vi = v.row<A>(i);
         for (int64_t d = 0; d < w.cols(); ++d) {
-          const A raw = A(dw.row<T>(i)[d]), g = scale.defined() ? raw * scale.at<A>(0) : raw;
+          const A raw = A(dw.row<T>(i)[d]), weight = A(wi[d]);
+          const A clipped = scale.defined() ? raw * scale.at<A>(0) : raw;
+          const A g = attrs.decoupled ? clipped : clipped + A(l2) * weight;
           const A first = A(mi[d]) + A(rate1) * (g - A(mi[d]));
           const A second = A(vi[d]) * A(beta2) + A(rate2) * g * g;
-          const A size = sqrt(second) / A(root_correction) + A(eps);
+          const A size = sqrt(bound(i, d, second)) / A(root_correction) + A(eps);
           mi[d] = first;
           vi[d] = second;
-          wi[d] = T(A(wi[d]) * A(keep) - A(step_size) * (first / size));
+          wi[d] = T((attrs.decoupled ? weight * A(keep) : weight) - A(step_size) * (first / size));
         }
       }
     }
+    /// What the step is divided by the root of.
+    template <class A>
+    A bound(int64_t i, int64_t d, const A& second) const {
+      if (!largest.defined()) return second;
+      A& most = largest.row<A>(i)[d];
+      most = larger(A(most), second);
+      return most;
+    }
   };
 
-  /// Takes the step. Error for shapes or types that differ, for odd hyperparameters, and for bf16:
-  /// steps below 1/256 of a weight would be rounded away.
+  /// Takes the step; with `largest` AMSGrad's. Error for shapes or types that differ, for odd
+  /// hyperparameters, and for bf16: steps below 1/256 of a weight would be rounded away.
   static void into(const Tensor& w, const Tensor& m, const Tensor& v, const Tensor& dw,
-                   const Tensor& scale, const Attrs& a) {
+                   const Tensor& scale, const Attrs& a, const Tensor& largest = {}) {
     check_defined(name, "the parameter", w);
     check_defined(name, "the gradient", dw);
     check_defined(name, "the first moment", m);
@@ -107,7 +122,11 @@ struct AdamWUpdate {
           scale.defined() ? scale.shape() : Shape{}, " in ",
           scale.defined() ? scale.dtype() : m.dtype(), in_module());
     check_attrs(a);
-    run(w.device(), Call(dw, scale, w, m, v, a));
+    check(!largest.defined() || (largest.shape() == w.shape() && largest.dtype() == m.dtype()),
+          "adamw_update: the largest second moment must have the shape of the parameter ",
+          w.shape(), " and the type of the moments; got ",
+          largest.defined() ? largest.shape() : Shape{}, in_module());
+    run(w.device(), Call(dw, scale, w, m, v, largest, a));
   }
   static void check_attrs(const Attrs& a) {
     check(std::isfinite(a.lr) && a.lr >= 0,

@@ -2,16 +2,21 @@
 // Every op of core, and the one list of their calls.
 #include "core/ops/accumulate.h"
 #include "core/ops/activation.h"
+#include "core/ops/adafactor_update.h"
 #include "core/ops/adamw_update.h"
+#include "core/ops/adaptive_update.h"
 #include "core/ops/attention/attention.h"
+#include "core/ops/basis.h"
 #include "core/ops/cast.h"
 #include "core/ops/causal_conv1d.h"
 #include "core/ops/clip.h"
 #include "core/ops/concat.h"
 #include "core/ops/cross_entropy.h"
 #include "core/ops/cumsum.h"
+#include "core/ops/direction.h"
 #include "core/ops/document_ids.h"
 #include "core/ops/dropout.h"
+#include "core/ops/eigen_basis.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/embedding.h"
 #include "core/ops/expert_combine.h"
@@ -26,6 +31,7 @@
 #include "core/ops/learned_swish.h"
 #include "core/ops/linear.h"
 #include "core/ops/linear_cross_entropy.h"
+#include "core/ops/lion_update.h"
 #include "core/ops/load_balance_loss.h"
 #include "core/ops/matmul.h"
 #include "core/ops/moe_router.h"
@@ -37,6 +43,7 @@
 #include "core/ops/rope.h"
 #include "core/ops/selection_bias.h"
 #include "core/ops/selective_scan.h"
+#include "core/ops/sgd_update.h"
 #include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
 #include "core/ops/softmax.h"
@@ -52,12 +59,17 @@ using AllCalls = TypeList<
     ops::Abs::Forward, ops::Abs::Backward,
     ops::Accumulate::Call, ops::Accumulate::Sum,
     ops::Activation::Forward, ops::Activation::Backward,
+    ops::AdafactorUpdate::Call,
+    ops::AdagradUpdate::Call,
+    ops::AdamQuotient::Call,
     ops::AdamWUpdate::Call,
     ops::Add::Forward,
     ops::AddScalar::Forward,
     ops::AMax::Forward, ops::AMax::Backward,
     ops::AMin::Forward, ops::AMin::Backward,
     ops::Attention::Forward, ops::Attention::Backward,
+    ops::BasisOrder::Call,
+    ops::Blend::Call,
     ops::Cast::Call,
     ops::CausalConv1d::Forward, ops::CausalConv1d::Backward,
     ops::Clamp::Forward, ops::Clamp::Backward,
@@ -66,9 +78,11 @@ using AllCalls = TypeList<
     ops::Cos::Forward, ops::Cos::Backward,
     ops::CrossEntropy::Forward, ops::CrossEntropy::Backward,
     ops::CumSum::Call,
+    ops::DirectedUpdate::Call,
     ops::Div::Forward, ops::Div::Backward,
     ops::DocumentIds::Call,
     ops::Dropout::Call,
+    ops::EigenBasis::Call,
     ops::Embedding::Forward, ops::Embedding::Backward,
     ops::Erf::Forward, ops::Erf::Backward,
     ops::Exp::Forward, ops::Exp::Backward,
@@ -82,6 +96,7 @@ using AllCalls = TypeList<
     ops::LearnedSwish::Forward, ops::LearnedSwish::Backward,
     ops::Linear::Forward, ops::Linear::Backward,
     ops::LinearCrossEntropy::Forward, ops::LinearCrossEntropy::Backward,
+    ops::LionUpdate::Call,
     ops::LoadBalanceLoss::Forward, ops::LoadBalanceLoss::Backward,
     ops::Log::Forward, ops::Log::Backward,
     ops::LogSoftmax::Forward, ops::LogSoftmax::Backward,
@@ -91,21 +106,29 @@ using AllCalls = TypeList<
     ops::Mean::Forward, ops::Mean::Backward,
     ops::Minimum::Forward, ops::Minimum::Backward,
     ops::MoeRouter::Forward, ops::MoeRouter::Backward,
+    ops::MomentumDirection::Call,
     ops::Mul::Forward, ops::Mul::Backward,
+    ops::NadamUpdate::Call,
     ops::Narrow::Backward,
     ops::Neg::Forward, ops::Neg::Backward,
     ops::Norm::Forward, ops::Norm::Backward,
+    ops::OrthonormalColumns::Call,
     ops::Pow::Forward, ops::Pow::Backward,
     ops::Reciprocal::Forward, ops::Reciprocal::Backward,
     ops::RelativeBias::Forward, ops::RelativeBias::Backward,
     ops::RelativeShift::Forward, ops::RelativeShift::Backward,
+    ops::Reordered::Call,
     ops::ResidualAdd::Forward, ops::ResidualAdd::Backward,
     ops::RMSNorm::Forward, ops::RMSNorm::Backward,
+    ops::RmspropUpdate::Call,
+    ops::RootColumns::Call,
     ops::Rope::Forward, ops::Rope::Backward,
     ops::Rsqrt::Forward, ops::Rsqrt::Backward,
     ops::Scale::Forward, ops::Scale::Backward,
+    ops::ScaledGradient::Call,
     ops::SelectionBias::Count, ops::SelectionBias::Update,
     ops::SelectiveScan::Forward, ops::SelectiveScan::Backward,
+    ops::SgdUpdate::Call,
     ops::Sin::Forward, ops::Sin::Backward,
     ops::SinkSoftmax::Forward, ops::SinkSoftmax::Backward,
     ops::SoftCap::Forward, ops::SoftCap::Backward,
@@ -116,6 +139,7 @@ using AllCalls = TypeList<
     ops::Sub::Forward, ops::Sub::Backward,
     ops::Sum::Forward, ops::Sum::Backward,
     ops::TopK::Forward, ops::TopK::Backward,
+    ops::UnitNorm::Call,
     ops::Var::Forward, ops::Var::Backward,
     ops::Where::Forward, ops::Where::Backward,
     ops::Xielu::Forward, ops::Xielu::Backward

@@ -1,4 +1,4 @@
-"""Puts several mutants of a file into one text, each behind a number: one compilation for all.
+"""Puts the mutants of a file into one text, each behind a number: one compilation for all.
 
 `return a + b;` and `return a - b;` become `return tally_mutant == 3 ? (a - b) : (a + b);`, whole
 statements an if and an else. What cannot be written so is compiled alone. That the switch itself
@@ -82,62 +82,75 @@ def switched(number, old, new, before):
         return value + (";" if whole else "")
     declares = re.match(r"(const |auto |double |float |bool |int64_t |F32 |I32 |A |Score)", old)
     if whole and balanced(old) and balanced(new) and not declares and starts_statement(before) \
+            and not re.match(r"[*/%+<>=|&?:,.-]", old) \
             and not old.startswith("for") or (whole and re.match(r"for \(.*\) \S", old)):
         return f"{{ if (tally_mutant == {number}) {{ {new} }} else {{ {old} }} }}"
     return None
 
 
 class Batch:
-    """Mutants of one file, compiled together: numbered from 1."""
+    """Mutants of a file, or of several that are one object, compiled together: numbered from 1."""
 
-    def __init__(self, source):
-        self.source, self.mutants, self.edits, self.alone = source, [], [], False
+    def __init__(self):
+        self.sources, self.edits, self.mutants, self.alone = {}, {}, [], False
 
-    def add(self, mutant):
+    def add(self, mutant, source):
         """False where it cannot join."""
-        at = mutant.place(self.source)
+        edits = self.edits.get(mutant.file, [])
+        at = mutant.place(source)
         end = at + len(mutant.old)
-        if any(at < e and s < end for s, e, _ in self.edits):
+        if any(at < e and s < end for s, e, _ in edits):
             return False
-        text = switched(len(self.mutants) + 1, mutant.old, mutant.new, self.source[:at])
+        text = switched(len(self.mutants) + 1, mutant.old, mutant.new, source[:at])
         if text is None:
             return False
-        self.edits.append((at, end, text))
+        self.sources[mutant.file] = source
+        self.edits[mutant.file] = [*edits, (at, end, text)]
         self.mutants.append(mutant)
         return True
 
-    def text(self):
+    def texts(self):
+        """What stands in each of its files."""
         if self.alone:
-            return self.mutants[0].mutated()
-        text = self.source
-        for start, end, new in sorted(self.edits, reverse=True):
-            text = text[:start] + new + text[end:]
-        return text
+            return {self.mutants[0].file: self.mutants[0].mutated()}
+        texts = dict(self.sources)
+        for file, edits in self.edits.items():
+            for start, end, new in sorted(edits, reverse=True):
+                texts[file] = texts[file][:start] + new + texts[file][end:]
+        return texts
 
     def name(self):
         return self.mutants[0].name().replace(":", "-").replace(".txt", "")
 
+    def files(self):
+        return ", ".join(self.sources) if len(self.sources) < 3 else f"{len(self.sources)} files"
+
     def split(self):
-        return [alone(m, self.source) for m in self.mutants]
+        """Smaller ones: file by file, and one by one where that is done."""
+        if len(self.sources) == 1:
+            return [alone(m) for m in self.mutants]
+        parts = {file: Batch() for file in self.sources}
+        for m in self.mutants:
+            parts[m.file].add(m, self.sources[m.file])
+        return list(parts.values())
 
 
-def alone(mutant, source):
-    batch = Batch(source)
-    batch.mutants, batch.alone = [mutant], True
+def alone(mutant):
+    batch = Batch()
+    batch.mutants, batch.sources, batch.alone = [mutant], {mutant.file: ""}, True
     return batch
 
 
 def batches(mutants, root):
-    """All mutants, those of one file and one set of options joined where they can be."""
+    """All mutants, those of one object and one set of options joined where they can be."""
     done, open_ones = [], {}
     for m in mutants:
         source = (root / m.file).read_text()
-        key = m.file, str(m.options)
-        if not any(b.add(m) for b in open_ones.get(key, [])):
-            fresh = Batch(source)
-            if fresh.add(m):
-                open_ones.setdefault(key, []).append(fresh)
+        if not any(b.add(m, source) for b in open_ones.get(m.unit(), [])):
+            fresh = Batch()
+            if fresh.add(m, source):
+                open_ones.setdefault(m.unit(), []).append(fresh)
                 done.append(fresh)
             else:
-                done.append(alone(m, source))
+                done.append(alone(m))
     return done

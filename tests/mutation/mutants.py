@@ -2,13 +2,14 @@
 """Seeded mutants: edits of one line of an op or a kernel that a test must notice.
 
     tests/mutation/mutants.py [--build DIR] [--jobs N] [--only WORD] [--sample N] [--proofs]
-                             [--fresh]
+                             [--tests] [--fresh]
     tests/mutation/mutants.py --check
 
 Each table (*.txt beside this file) lists files and, for each, pairs of lines: `-` what is there,
 found exactly once in the file (`-1/2`: the first of exactly two), `+` what stands there instead.
-Mutants of a file are compiled together, each behind a number (batches.py), in a folder of their own
-that comes first in the include path; the sources are never touched. A mutant is caught when
+Mutants of a file, and those of all headers of kernels, are compiled together, each behind a number
+(batches.py), in a folder of their own that comes first in the include path; the sources are never
+touched. A mutant is caught when
 
   - the proofs of its op fail (op_proofs.cpp compiled with the mutant; for a file of backends/cpu
     its object is linked with kernel_proofs.cpp), or else
@@ -18,8 +19,9 @@ All mutants go through the proofs first, then the tests get what is left. Result
 build folder (default build-mutants), so that an interrupted run goes on, and a survivor is tried
 again in the next; --fresh forgets them. A mutant that does not compile, or a line that is not
 found, is an error of the table. --only runs those whose file or text has WORD, --sample every n-th
-so that about N are run, --proofs leaves the tests out, --check only looks for the lines. Exit status 0: at least 95 % are caught
-and every survivor is explained in survivors.txt.
+so that about N are run, --proofs leaves the tests out and --tests the proofs, --check only looks
+for the lines. Exit status 0: at least 95 % are caught and every survivor is explained in
+survivors.txt.
 """
 import argparse
 import collections
@@ -49,6 +51,11 @@ class Mutant:
 
     def of_kernel(self):
         return self.file.startswith("backends/")
+
+    def unit(self):
+        """What is compiled together: the headers of kernels are all parts of one object."""
+        headers = self.of_kernel() and self.file.endswith(".h")
+        return "kernels" if headers else f"{self.file} {self.options}"
 
     def key(self):
         number, count = self.which
@@ -129,19 +136,17 @@ class Results:
             file.write(json.dumps([key, said]) + "\n")
 
 
-def run_batch(run, stage, batch):
-    """What was caught by whom, whether the batch showed its proofs sound, and what did not build."""
+def run_batch(run, stage, batch, note):
+    """Whether the batch showed its proofs sound, and what did not build; note(mutant, by whom) for
+    each that is caught."""
     try:
-        return run(batch, stage), not batch.alone, []
+        run(batch, stage, note)
+        return not batch.alone, []
     except runner.DoesNotBuild as error:
         if batch.alone:
-            return {}, False, [f"{batch.mutants[0].name()} {error}"]
-    caught, broken = {}, []
-    for one in batch.split():
-        more, _, errors = run_batch(run, stage, one)
-        caught.update(more)
-        broken += errors
-    return caught, False, broken
+            return False, [f"{batch.mutants[0].name()} {error}"]
+        print(f"one by one, since together: {str(error)[:300]}", flush=True)
+    return False, [e for part in batch.split() for e in run_batch(run, stage, part, note)[1]]
 
 
 def run_stage(run, stage, mutants, results, jobs):
@@ -149,20 +154,19 @@ def run_stage(run, stage, mutants, results, jobs):
     left = batches.batches([m for m in mutants if not results.of(m)], ROOT)
     of = sum(len(b.mutants) for b in left)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run_batch, run, stage, b): b for b in left}
+        futures = {pool.submit(run_batch, run, stage, b, results.add): b for b in left}
         for future in concurrent.futures.as_completed(futures):
-            batch, (caught, sound, errors) = futures[future], future.result()
-            for m, said in caught.items():
-                results.add(m, said)
+            batch, (sound, errors) = futures[future], future.result()
             if sound and stage == "prove":
-                results.add_sound(batch.mutants[0].file)
+                for file in batch.sources:
+                    results.add_sound(file)
             broken += errors
             done += len(batch.mutants)
             rest = (time.time() - started) / done * (of - done)
-            passed = ", ".join(m.name() for m in batch.mutants if m not in caught)
-            print(f"{stage} {done}/{of}, {rest / 60:.0f} min left: {batch.mutants[0].file}: "
-                  f"{len(caught)} of {len(batch.mutants)} caught{', not ' if passed else ''}{passed}",
-                  flush=True)
+            passed = [m.name() for m in batch.mutants if not results.of(m)]
+            print(f"{stage} {done}/{of}, {rest / 60:.0f} min left: {batch.files()}: "
+                  f"{len(batch.mutants) - len(passed)} of {len(batch.mutants)} caught"
+                  f"{', not ' if passed else ''}{', '.join(passed)}", flush=True)
     if broken:
         raise SystemExit("\n".join(["mend the tables:", *broken]))
 
@@ -211,6 +215,7 @@ def main():
     args.add_argument("--only", default="")
     args.add_argument("--sample", type=int, default=0)
     args.add_argument("--proofs", action="store_true")
+    args.add_argument("--tests", action="store_true")
     args.add_argument("--fresh", action="store_true")
     args.add_argument("--check", action="store_true")
     args = args.parse_args()
@@ -228,7 +233,8 @@ def main():
     results = Results(programs.work / "results.jsonl", args.fresh)
     if not all(results.of(m) and results.is_sound(m.file) for m in mutants):
         programs.prepare(mutants)
-        run_stage(programs.run, "prove", mutants, results, args.jobs)
+        if not args.tests:
+            run_stage(programs.run, "prove", mutants, results, args.jobs)
     if any(not results.of(m) for m in mutants) and not args.proofs:
         run_stage(programs.run, "test", mutants, results, args.jobs)
     check_proofs(programs.without_mutant, mutants, results, args.jobs)

@@ -8,8 +8,8 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-LIBRARIES = ["tally_proof", "tally_backends", "tally_nn_samples"]
-KERNEL_TESTS = ["op_backend_test", "simd_test", "gemm_test", "op_fixture_test"]
+LIBRARIES = ["tally_proof", "tally_backends"]
+KERNEL_TESTS = ["simd_test", "gemm_test", "op_backend_test", "op_fixture_test"]
 FLAGS = ["-std=c++20", "-O0", "-ffp-contract=off", "-w"]
 MACHINE = {"avx2": ["-mavx2", "-mfma", "-mf16c"],
            "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mf16c",
@@ -22,6 +22,11 @@ def command(args, seconds=1800, **more):
                               timeout=seconds, **more)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(args, 124, "", "took too long")
+
+
+def nothing(_mutant):
+    """The arguments of a program that takes none."""
+    return []
 
 
 def fails(program, args, number=0):
@@ -114,10 +119,11 @@ class Runner:
         return self.compile(HERE / "op_proofs.cpp", shadow / "op_proofs.o", shadow,
                             [*self.common(mutant.file), *flags])
 
-    def prove_op(self, mutant, shadow):
-        yield "", self.link([self.op_object(shadow, mutant)], shadow / "op_proofs"), []
+    def prove_op(self, mutants, shadow):
+        yield "", self.link([self.op_object(shadow, mutants[0])], shadow / "op_proofs"), nothing
 
-    def test_op(self, mutant, shadow):
+    def test_op(self, mutants, shadow):
+        mutant = mutants[0]
         switch = ["-include", HERE / "switch.h"]
         objects = [self.op_object(shadow, mutant, "-Dmain=unused_main")]
         for source in sorted((ROOT / "autograd").glob("*.cpp")):
@@ -128,7 +134,7 @@ class Runner:
             self.make(self.linked_by(test))
             for source in [*more, ROOT / f"tests/{test}.cpp"]:
                 objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
-            yield test, self.link([*objects, self.test_main()], shadow / test), []
+            yield test, self.link([*objects, self.test_main()], shadow / test), nothing
             objects.pop()
 
     # --- kernels -----------------------------------------------------------------------------
@@ -154,53 +160,58 @@ class Runner:
         return self.compile(ROOT / f"backends/cpu/isa_{self.isa}.cpp", shadow / "kernel.o", shadow,
                             [*switch, *MACHINE[self.isa]])
 
-    def prove_kernel(self, mutant, shadow):
-        found = self.kernel_object(mutant, shadow)
-        yield "", self.link([self.kernel_proofs, found], shadow / "proofs"), mutant.options["ops"]
+    def prove_kernel(self, mutants, shadow):
+        found = self.kernel_object(mutants[0], shadow)
+        yield "", self.link([self.kernel_proofs, found], shadow / "proofs"), lambda m: m.options["ops"]
 
-    def test_kernel(self, mutant, shadow):
-        found = self.kernel_object(mutant, shadow)
-        for test in [*mutant.options.get("tests", []), *KERNEL_TESTS]:
+    def test_kernel(self, mutants, shadow):
+        found = self.kernel_object(mutants[0], shadow)
+        named = [test for m in mutants for test in m.options.get("tests", [])]
+        for test in dict.fromkeys([*named, *KERNEL_TESTS]):
             self.make([test])
-            yield test, self.link([self.test_object(test), self.test_main(), found], shadow / test), []
+            objects = [self.test_object(test), self.test_main(), found]
+            yield test, self.link(objects, shadow / test), nothing
 
     # --- both --------------------------------------------------------------------------------
 
-    def programs(self, mutant, stage, shadow):
-        """Name, program and arguments of what may catch mutants of a file; stage: prove or test."""
-        return getattr(self, f"{stage}_{'kernel' if mutant.of_kernel() else 'op'}")(mutant, shadow)
+    def programs(self, mutants, stage, shadow):
+        """Name, program and arguments (of a mutant) of what may catch them; stage: prove or test."""
+        of_kernel = mutants[0].of_kernel()
+        return getattr(self, f"{stage}_{'kernel' if of_kernel else 'op'}")(mutants, shadow)
 
-    def run(self, batch, stage):
-        """Who caught each mutant that was caught."""
-        shadow, caught = self.work / batch.name(), {}
-        first = batch.mutants[0]
+    def shadow(self, name, texts):
+        """A folder of its own with these files."""
+        shadow = self.work / name
         shutil.rmtree(shadow, ignore_errors=True)
-        (shadow / first.file).parent.mkdir(parents=True)
-        (shadow / first.file).write_text(batch.text())
+        for file, text in texts.items():
+            (shadow / file).parent.mkdir(parents=True, exist_ok=True)
+            (shadow / file).write_text(text)
+        return shadow
+
+    def run(self, batch, stage, note):
+        """note(mutant, by whom) for each that is caught."""
+        shadow, left = self.shadow(batch.name(), batch.texts()), dict(enumerate(batch.mutants, 1))
         try:
-            for name, program, args in self.programs(first, stage, shadow):
-                said = "" if batch.alone else fails(program, args)
+            for name, program, args in self.programs(batch.mutants, stage, shadow):
+                said = "" if batch.alone else fails(program, {a for m in left.values() for a in args(m)})
                 if said:
                     raise DoesNotBuild(f"{name} fails without a mutant: {said}")
-                for number, m in enumerate(batch.mutants, 1):
-                    said = "" if m in caught else fails(program, args, number)
+                for number, m in list(left.items()):
+                    said = fails(program, args(m), number)
                     if said:
-                        caught[m] = name or said
-                if len(caught) == len(batch.mutants):
+                        note(m, name or said)
+                        del left[number]
+                if not left:
                     break
-            return caught
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
 
     def without_mutant(self, mutant):
         """What the proofs of a mutant's file say of the file as it is: nothing, or they are wrong."""
-        shadow = self.work / f"plain-{mutant.name()}"
-        shutil.rmtree(shadow, ignore_errors=True)
-        (shadow / mutant.file).parent.mkdir(parents=True)
-        shutil.copy(ROOT / mutant.file, shadow / mutant.file)
+        shadow = self.shadow(f"plain-{mutant.name()}", {mutant.file: (ROOT / mutant.file).read_text()})
         try:
-            return "".join(fails(program, args) for _, program, args in
-                           self.programs(mutant, "prove", shadow))
+            return "".join(fails(program, args(mutant)) for _, program, args in
+                           self.programs([mutant], "prove", shadow))
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
 
@@ -223,7 +234,9 @@ class Runner:
     def prepare(self, mutants):
         """Builds what mutants are compiled and linked with."""
         self.make(LIBRARIES)
-        shutil.copy(HERE / "common.h", self.work)
-        self.compile(HERE / "common.h", self.work / "common.h.gch", self.work, ["-x", "c++-header"])
+        if not all(m.of_kernel() for m in mutants):
+            shutil.copy(HERE / "common.h", self.work)
+            self.compile(HERE / "common.h", self.work / "common.h.gch", self.work,
+                         ["-x", "c++-header"])
         if any(m.of_kernel() for m in mutants):
             self.kernel_proofs = self.compile(HERE / "kernel_proofs.cpp", self.work / "kernel.o", self.work)

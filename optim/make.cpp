@@ -1,0 +1,89 @@
+#include "optim/make.h"
+
+#include "optim/adafactor.h"
+#include "optim/adamw.h"
+#include "optim/adaptive.h"
+#include "optim/combined.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
+#include "optim/sgd.h"
+#include "optim/shampoo.h"
+#include "optim/soap.h"
+
+namespace tally::optim {
+namespace {
+
+constexpr std::string_view kOptimizers[] = {"adamw",     "adam",         "sgd",     "lion",
+                                            "adafactor", "adafactor_t5", "muon",    "shampoo",
+                                            "soap",      "adagrad",      "rmsprop", "nadam"};
+
+using Groups = std::vector<ParameterGroup>;
+
+std::unique_ptr<Optimizer> make_adamw(Groups groups, const OptimizerChoice& c, bool decoupled) {
+  return std::make_unique<AdamW>(std::move(groups),
+                                 AdamW::Options{c.beta1, c.beta2, c.eps, c.amsgrad, decoupled});
+}
+
+std::unique_ptr<Optimizer> make_matrix_part(Groups groups, const OptimizerChoice& c) {
+  const int64_t every = c.precondition_every, longest = c.precondition_longest;
+  if (c.kind == OptimizerKind::muon)
+    return std::make_unique<Muon>(std::move(groups),
+                                  Muon::Options{c.momentum, c.nesterov, 5, c.muon_scaling, false});
+  if (c.kind == OptimizerKind::shampoo)
+    return std::make_unique<Shampoo>(std::move(groups),
+                                     Shampoo::Options{1e-6, every, longest, true});
+  return std::make_unique<SOAP>(std::move(groups),
+                                SOAP::Options{c.beta1, c.beta2, c.eps, every, longest});
+}
+
+std::unique_ptr<Optimizer> make_by_role(nn::Module& model, const OptimizerChoice& c) {
+  Groups hidden = role_groups(model, c.weight_decay), rest;
+  rest.assign(hidden.begin() + 1, hidden.end());
+  hidden.resize(1);
+  for (ParameterGroup& g : rest) g.lr_scale = c.rest_lr_scale;
+  OptimizerChoice adamw = c;
+  adamw.amsgrad = false;
+  std::vector<std::unique_ptr<Optimizer>> parts;
+  parts.push_back(make_matrix_part(std::move(hidden), c));
+  parts.push_back(make_adamw(std::move(rest), adamw, true));
+  return std::make_unique<Combined>(std::move(parts));
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(OptimizerKind) { return kOptimizers; }
+
+std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& c) {
+  const auto groups = [&] { return decay_groups(model, c.weight_decay); };
+  switch (c.kind) {
+    case OptimizerKind::adamw:
+      return make_adamw(groups(), c, true);
+    case OptimizerKind::adam:
+      return make_adamw(groups(), c, false);
+    case OptimizerKind::sgd:
+      return std::make_unique<SGD>(
+          groups(), SGD::Options{c.momentum, 0, c.nesterov && c.momentum > 0, false});
+    case OptimizerKind::lion:
+      return std::make_unique<Lion>(groups(), Lion::Options{c.beta1, c.beta2});
+    case OptimizerKind::adafactor:
+      return std::make_unique<Adafactor>(groups(), Adafactor::torch_form());
+    case OptimizerKind::adafactor_t5:
+      return std::make_unique<Adafactor>(groups(), Adafactor::t5_form());
+    case OptimizerKind::adagrad:
+      return std::make_unique<Adagrad>(groups(), Adagrad::Options{});
+    case OptimizerKind::rmsprop:
+      return std::make_unique<RMSprop>(groups(), RMSprop::Options{c.beta2, c.momentum, c.eps});
+    case OptimizerKind::nadam:
+      return std::make_unique<NAdam>(groups(), NAdam::Options{c.beta1, c.beta2, c.eps});
+    default:
+      return make_by_role(model, c);
+  }
+}
+
+double state_bytes(Optimizer& optimizer) {
+  double bytes = 0;
+  for (const auto& [name, t] : optimizer.state()) bytes += static_cast<double>(t.nbytes());
+  return bytes;
+}
+
+}  // namespace tally::optim
