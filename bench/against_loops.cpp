@@ -202,6 +202,56 @@ void scans(const Bench& bench) {
   });
 }
 
+// Tokens of 8 heads of 64 x 64 numbers of state; a gate below 1 keeps it finite.
+void delta_rules(const Bench& bench) {
+  const auto forward = [](const auto& x, const Tensor& state, GatedDeltaRule::Saved* saved) {
+    const Tensor gate = Neg::forward(x[3], {}, nullptr), k = Scale::forward(x[1], {0.2}, nullptr);
+    return GatedDeltaRule::forward(x[0], k, x[2], gate, x[3], state, {}, saved)[0];
+  };
+  const auto inputs = [](int64_t b, int64_t t) {
+    const Input wide{{b, t, 8, 64}}, one{{b, t, 8}};
+    return std::vector<Input>{wide, wide, wide, one, {{b, 8, 64, 64}}};
+  };
+  bench("gated_delta_rule 4 x 64 x 8 x 64", inputs(4, 64),
+        [&](Device, const auto& x) { forward(x, {}, nullptr); });
+  bench("both ways", inputs(4, 64), [&](Device, const auto& x) {
+    GatedDeltaRule::Saved saved;
+    const Tensor y = forward(x, {}, &saved);
+    GatedDeltaRule::backward({y, Tensor()}, std::move(saved));
+  });
+  bench("one token behind a state", inputs(1, 1),
+        [&](Device, const auto& x) { forward(x, x[4], nullptr); });
+}
+
+void recurrent_decoding(const Bench& bench) {
+  const std::vector<Input> conv{{{8, 256, 384}}, {{384, 4}}};
+  bench("causal_conv1d 8 x 256 x 384, 4 taps", conv,
+        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, nullptr); });
+  bench("both ways", conv, [](Device, const auto& x) {
+    CausalConv1d::Saved saved;
+    const Tensor y = CausalConv1d::forward(x[0], x[1], {}, {}, &saved);
+    CausalConv1d::backward(y, std::move(saved));
+  });
+  bench("one token behind three", {{{1, 4, 384}}, {{384, 4}}},
+        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, nullptr); });
+  const Input token{{1, 1, 384}}, state{{1, 1, 16}};
+  bench("selective_scan, one token of 384", {token, token, {{384, 16}}, state, {{1, 384, 16}}},
+        [](Device, const auto& x) {
+          const Tensor decay = Neg::forward(x[2], {}, nullptr);
+          SelectiveScan::forward(x[0], x[1], decay, x[3], x[3], {}, x[4], {}, nullptr);
+        });
+}
+
+// What no step of a model in f32 takes.
+void seldom(const Bench& bench) {
+  bench("index_select of 2048 rows of 384", {kRows, {{2048}, 2048}},
+        [](Device, const auto& x) { IndexSelect::forward(x[0], x[1], {}, nullptr); });
+  bench("top_k, 40 of 32000", {{{1, 32000}}},
+        [](Device, const auto& x) { TopK::forward(x[0], {40}, nullptr); });
+  bench("cast of 2048 x 384 to bf16", {kRows},
+        [](Device, const auto& x) { Cast::forward(x[0], {DType::bf16}, nullptr); });
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -210,6 +260,8 @@ int main(int count, char** values) {
   const std::string isa(cpu::name(cpu::selected_isa()));
   std::printf("%s, %s, %d threads\n%-34s %9s %9s %8s\n", cpu::cpu_name().c_str(), isa.c_str(),
               num_threads(), "call", "cpu ms", "loops ms", "ratio");
-  for (auto* part : {products_and_reductions, elements, activations, mixtures, scans}) part(bench);
+  for (auto* part : {products_and_reductions, elements, activations, mixtures, scans, delta_rules,
+                     recurrent_decoding, seldom})
+    part(bench);
   return 0;
 }

@@ -84,7 +84,11 @@ TEST_CASE_METHOD(Setup, "architecture: the closed form of parameters holds for e
     c.qkv_bias = bits & 2, c.attention_output_bias = bits & 4, c.mlp_bias = bits & 8;
     c.head_bias = encoder || bits & 16, c.tied_head = encoder || bits & 32, c.gated = bits & 64;
     c.fused_qkv = bits & 128;
-    if (bits & 256) c.position = Position::learned, c.position_offset = 2, c.embedding_norm = false;
+    if (bits & 256) {
+      const ModelConfig plain;
+      c.position = Position::learned, c.position_offset = 2, c.embedding_norm = false;
+      c.t5_buckets = plain.t5_buckets, c.t5_max_distance = plain.t5_max_distance;
+    }
     if (bits & 4) c.norm_gain = NormGain::none, c.norm_bias = false;
     if (bits & 8) c.placement = Placement::pre;
     if (!encoder && bits & 2) c.kv_heads = 4, c.encoder_heads = 2;

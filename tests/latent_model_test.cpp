@@ -47,7 +47,9 @@ TEST_CASE_METHOD(Setup, "latent model: the closed form of parameters holds for e
     if (bits & 4) c.placement = Placement::double_norm;
     if (bits & 8) c.residual_gain = ResidualGain::scalar;
     if (bits & 16) c.experts = 4, c.shared_experts = 1, c.first_expert_layer = 1;
-    if (bits & 32) c.position = Position::t5_bias, c.t5_buckets = 4, c.t5_max_distance = 5;
+    if (bits & 32)
+      c.position = Position::t5_bias, c.rope_layout = RopeLayout::half, c.t5_buckets = 4,
+      c.t5_max_distance = 5;
     if (bits & 64) c.parallel = Parallel::shared_norm;
     c = checked(c);
     check_closed_form(c);
@@ -72,9 +74,11 @@ TEST_CASE_METHOD(Setup, "latent model: decoding with the cache equals the full p
       with([](ModelConfig& c) {
         c.position_pattern = {"global", "none"};
       }),
-      with([](ModelConfig& c) { c.position = Position::learned; }),
+      with(
+          [](ModelConfig& c) { c.position = Position::learned, c.rope_layout = RopeLayout::half; }),
       with([](ModelConfig& c) {
-        c.position = Position::t5_bias, c.t5_buckets = 4, c.t5_max_distance = 5, c.window = 4;
+        c.position = Position::t5_bias, c.rope_layout = RopeLayout::half, c.t5_buckets = 4,
+        c.t5_max_distance = 5, c.window = 4;
       }),
       with([](ModelConfig& c) {
         c.qk_rope_head_dim = 4, c.rope_scaling = RopeScale::dynamic_ntk, c.rope_factor = 3,
@@ -167,7 +171,8 @@ TEST_CASE_METHOD(Setup, "latent model: YaRN's mscale_all_dim multiplies the scor
   CHECK(latent_options(checked(c))->scale == Approx(m * m / std::sqrt(6.0)).epsilon(1e-14));
   c.attention_scale = 2;
   CHECK(latent_options(checked(c))->scale == Approx(2 * m * m).epsilon(1e-14));
-  c.position = Position::none, c.rope_scaling = RopeScale::none, c.rope_factor = 1;
+  c = small_latent();
+  c.attention_scale = 2, c.position = Position::none, c.rope_layout = RopeLayout::half;
   CHECK(latent_options(checked(c))->scale == 2);
 }
 

@@ -4,13 +4,21 @@
 #include <map>
 #include <set>
 
-#include "tests/samples.h"
+#include "core/ledger.h"
+#include "tests/representative_samples.h"
 
 using namespace tally;
 
 namespace {
 
 using Numbers = std::vector<double>;
+
+// Those that modules get: what they add to their ops is a way from op to op.
+const Numbers& few_special_values() {
+  static const Numbers list{NAN,  INFINITY, -INFINITY, static_cast<double>(FLT_MAX), 1e20, -1e20,
+                            88.8, 1e-40,    -0.0};
+  return list;
+}
 
 const Numbers& special_values() {
   static const Numbers list = [] {
@@ -59,10 +67,14 @@ const char* name_of(int kind) {
 
 /// Where the cpu multiplies what a mask hides by 0, with the rest of a tile: an infinity or a NaN
 /// there is a NaN in what it does not concern.
-bool in_one_product(const std::string& op) {
-  static const std::set<std::string> ops{"attention", "attention_layer", "cross_attention_layer",
-                                         "linear_cross_entropy"};
-  return ops.count(op) > 0;
+bool in_one_product(const Sample& s) {
+  const Ledger ledger;
+  run_sample(s, make_inputs(s, DType::f32, kReference));
+  for (const Entry& e : ledger.entries()) {
+    const std::string call = e.op;
+    if (call.starts_with("attention.") || call.starts_with("linear_cross_entropy.")) return true;
+  }
+  return false;
 }
 
 /// Outputs and gradients as numbers.
@@ -102,8 +114,10 @@ Results results(const Sample& s, const std::vector<Numbers>& upstream, DType dty
 /// One sample in one type, with the numbers of its inputs and upstream gradients to be changed.
 class Trial {
  public:
-  Trial(const Sample& s, DType dtype)
+  Trial(const Sample& s, DType dtype, const Numbers& specials, const std::vector<bool>& places)
       : sample_(s),
+        specials_(specials),
+        places_(places),
         dtype_(dtype),
         wide_(dtype == DType::bf16 ? DType::rounded_half : DType::rounded) {
     rounding() = rounding_of(dtype);
@@ -115,7 +129,7 @@ class Trial {
     for (const Tensor& dy : run_sample(sample_, make_inputs(sample_, dtype, kReference)).upstream)
       upstream_.push_back(dy.defined() ? to_doubles(dy) : Numbers{});
   }
-  /// Every special value at one place, and at all places, of every list of numbers.
+  /// Every special value at one place, or at all places, of every list of numbers.
   void run() {
     for (size_t i = 0; i < sample_.inputs.size(); ++i) {
       SampleInput& in = sample_.inputs[i];
@@ -131,8 +145,8 @@ class Trial {
   void each_value(Numbers& numbers, const std::string& where) {
     if (numbers.empty()) return;
     const Numbers before = numbers;
-    for (const bool all : {false, true}) {
-      for (const double special : special_values()) {
+    for (const bool all : places_) {
+      for (const double special : specials_) {
         const double v = rounded_to(dtype_, special);
         const auto put = [&](double x) {
           numbers = all ? Numbers(before.size(), x) : before;
@@ -160,7 +174,7 @@ class Trial {
     }
     ++judged;
     const bool underflows = truth.range.least < static_cast<double>(FLT_MIN);
-    const bool spreads = !std::isfinite(v) && in_one_product(sample_.op);
+    const bool spreads = !std::isfinite(v) && has_tiles_;
     for (size_t i = 0; i < truth.lists.size(); ++i) {
       for (size_t k = 0; k < truth.lists[i].size(); ++k) {
         const int t = kind_of(truth.lists[i][k]), f = kind_of(flushed.lists[i][k]);
@@ -177,30 +191,26 @@ class Trial {
   }
 
   Sample sample_;
+  bool has_tiles_ = in_one_product(sample_);
+  const Numbers& specials_;
+  const std::vector<bool>& places_;
   DType dtype_, wide_;
   std::vector<Numbers> upstream_;
 };
 
-// Samples of many numbers show nothing here that small ones do not; nor do other shapes, layouts and
-// ordinary numbers (autograd/samples/grid.h) of an op whose own samples are all here. A
-// module is made of such ops.
-bool is_small(const Sample& s) {
-  if (s.derived || s.module) return false;
-  int64_t n = 0;
-  for (const SampleInput& in : s.inputs) n += in.shape.numel();
-  return n > 0 && n <= 100;
-}
-
-void prove(DType dtype) {
+void prove(DType dtype, bool modules) {
+  const Numbers& specials = modules ? few_special_values() : special_values();
+  const std::vector<bool> places = modules ? std::vector<bool>{false} : std::vector{false, true};
   std::map<std::string, int> failures;
   int64_t trials = 0, judged = 0;
   std::string first;
-  for (const Sample& s : all_samples()) {
-    if (!is_small(s) || (dtype == DType::bf16 && !s.narrow)) continue;
-    Trial trial(s, dtype);
+  for (const Sample* s : representative_samples(100, modules)) {
+    if (!modules && (s->derived || numel_of(*s) > 100)) continue;
+    if (s->module != modules || (dtype == DType::bf16 && !s->narrow)) continue;
+    Trial trial(*s, dtype, specials, places);
     trial.run();
     trials += trial.trials, judged += trial.judged;
-    failures[s.op] += static_cast<int>(trial.wrong.size());
+    failures[s->op] += static_cast<int>(trial.wrong.size());
     for (size_t i = 0; i < trial.wrong.size() && i < 3; ++i) first += trial.wrong[i] + "\n";
   }
   rounding() = {};
@@ -217,7 +227,9 @@ void prove(DType dtype) {
 
 TEST_CASE("special values: every op gives a number, an infinity or NaN where its formula does",
           "[op]") {
-  prove(DType::f32);
+  prove(DType::f32, false);
 }
 
-TEST_CASE("special values: the same for bf16", "[op]") { prove(DType::bf16); }
+TEST_CASE("special values: the same for bf16", "[op]") { prove(DType::bf16, false); }
+
+TEST_CASE("special values: the same for modules", "[op]") { prove(DType::f32, true); }

@@ -46,8 +46,9 @@ Tensors gradients_by_tape(const Sample::Function& function, const Tensors& input
   const Tensors outputs = function(leaves);
   check(outputs.size() == dy.size(), "taped_sample: ", outputs.size(), " outputs and ", dy.size(),
         " gradients of outputs");
-  Tensors upstream;  // a seed that nobody else holds may become a gradient
-  for (const Tensor& d : dy) upstream.push_back(d.defined() ? copy_of(d) : Tensor());
+  Tensors upstream;           // a seed that nobody else holds may become a gradient
+  for (const Tensor& d : dy)  // views are handed on as they lie
+    upstream.push_back(d.defined() && d.is_contiguous() ? copy_of(d) : d);
   backward_from(outputs, std::move(upstream));
   Tensors gradients;
   for (const Tensor& x : leaves) gradients.push_back(x.defined() ? x.grad() : Tensor());

@@ -6,6 +6,7 @@ void register_kernels() {
   register_activations();
   register_attention();
   register_curves();
+  register_delta();
   register_dropout();
   register_elementwise();
   register_experts();

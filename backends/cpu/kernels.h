@@ -9,6 +9,7 @@ void register_kernels();
 void register_activations();
 void register_attention();
 void register_curves();
+void register_delta();
 void register_dropout();
 void register_elementwise();
 void register_experts();

@@ -141,8 +141,6 @@ void register_for(DType dtype) {
   const auto type = static_cast<size_t>(dtype);
   kernels<ops::CausalConv1d::Forward>[kCPU.kind][type] = conv_forward<T>;
   kernels<ops::CausalConv1d::Backward>[kCPU.kind][type] = conv_backward<T>;
-  kernels<ops::GatedDeltaRule::Forward>[kCPU.kind][type] = delta_forward<T>;
-  kernels<ops::GatedDeltaRule::Backward>[kCPU.kind][type] = delta_backward<T>;
 }
 
 }  // namespace
@@ -150,6 +148,9 @@ void register_for(DType dtype) {
 void register_mixers() {
   register_for<float>(DType::f32);
   register_for<double>(DType::f64);
+  constexpr auto f64 = static_cast<size_t>(DType::f64);
+  kernels<ops::GatedDeltaRule::Forward>[kCPU.kind][f64] = delta_forward<double>;
+  kernels<ops::GatedDeltaRule::Backward>[kCPU.kind][f64] = delta_backward<double>;
 }
 
 }  // namespace tally::cpu

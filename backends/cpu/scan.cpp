@@ -52,11 +52,19 @@ struct Channels {
   /// Copies a state (..., C, N) of a view from or to dense numbers; `at` are its leading places.
   template <class... At>
   void load(const View& v, float* h, At... at) const {
-    for (int64_t i = 0; i < size(); ++i) h[i] = element<float>(v, at..., begin + i / n, i % n);
+    const int64_t step = v.strides[v.shape.ndim() - 1];
+    for (int64_t c = 0; c < count; ++c, h += n) {
+      const float* from = &element<float>(v, at..., begin + c, int64_t{0});
+      for (int64_t i = 0; i < n; ++i) h[i] = from[i * step];
+    }
   }
   template <class... At>
   void store(const View& v, const float* h, At... at) const {
-    for (int64_t i = 0; i < size(); ++i) element<float>(v, at..., begin + i / n, i % n) = h[i];
+    const int64_t step = v.strides[v.shape.ndim() - 1];
+    for (int64_t c = 0; c < count; ++c, h += n) {
+      float* to = &element<float>(v, at..., begin + c, int64_t{0});
+      for (int64_t i = 0; i < n; ++i) to[i * step] = h[i];
+    }
   }
 };
 

@@ -11,6 +11,7 @@ namespace tally::ops {
 
 /// Error unless a square matrix in f32 or f64; n (n, n).
 inline int64_t check_square(const char* op, const Tensor& a) {
+  check_no_gradient(op, "the matrix", a);
   check_update(op, a, a, {});
   check(a.ndim() == 2 && a.size(0) == a.size(1), op, ": needs a square matrix; got ", a.shape(),
         in_module());
