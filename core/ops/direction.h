@@ -259,6 +259,7 @@ struct AdamQuotient {
   static Tensor of(const Tensor& v, const Tensor& g, const Tensor& m, const Attrs& a) {
     check_update(name, g, g, {});
     check_update(name, g, m, {});
+    check_no_gradient(name, "the gradient", g);
     check_kept(name, "the second moment", g, v);
     check_share(name, "beta", a.beta);
     check_number(name, "eps", a.eps);

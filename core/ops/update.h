@@ -59,7 +59,7 @@ void each_element(const View& v, F&& f) {
 inline void check_update(const char* op, const Tensor& w, const Tensor& dw, const Tensor& scale) {
   check_defined(op, "the parameter", w);
   check_defined(op, "the gradient", dw);
-  if (!dw.is(w)) check_no_gradient(op, "the gradient", dw);
+  check_no_gradient(op, "the gradient", dw);
   check_no_gradient(op, "the scale", scale);
   check(dw.shape() == w.shape(), op, ": the gradient must have the shape of the parameter ",
         w.shape(), "; got ", dw.shape(), in_module());
