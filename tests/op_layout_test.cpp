@@ -166,15 +166,19 @@ void check_upstream_view(const Sample& s, const std::vector<Tensor>& inputs, siz
     CHECK(std::string(e.what()).find("contiguous(") != std::string::npos);
     return;
   }
+  // Of the largest gradient: a layer's small ones are differences of numbers of that size, and
+  // rounding differs by the order of sums (attention with dropout: 4e-5 of dWq against f64).
+  double size = 0;
+  for (const Tensor& g : dense) {
+    if (!g.defined()) continue;
+    for (const double v : to_doubles(g)) size = std::max(size, std::fabs(v));
+  }
   for (size_t i = 0; i < dense.size(); ++i) {
     REQUIRE(dense[i].defined() == strided[i].defined());
     if (!dense[i].defined()) continue;
     const auto a = to_doubles(dense[i]), b = to_doubles(strided[i]);
-    double size = 0, error = 0;
-    for (size_t k = 0; k < a.size(); ++k) {
-      size = std::max(size, std::fabs(a[k]));
-      error = test::worse(error, a[k], b[k]);
-    }
+    double error = 0;
+    for (size_t k = 0; k < a.size(); ++k) error = test::worse(error, a[k], b[k]);
     INFO("gradient of input " << i);
     CHECK(error <= (view.dtype() == DType::f64 ? 1e-12 : 1e-5) * size);
   }
@@ -244,7 +248,7 @@ TEST_CASE("every op: serves or refuses expanded operands", "[op][F37]") {
 TEST_CASE("every op: serves or refuses an expanded upstream gradient", "[op][F37]") {
   for (const Sample* each : few()) {
     const Sample& s = *each;
-    if (!s.by_hand || s.module) continue;
+    if (!s.by_hand) continue;
     for (Device device : {kReference, kCPU}) {
       const DType dtype = device == kCPU ? DType::f32 : DType::f64;
       const auto inputs = make_inputs(s, dtype, device);
