@@ -122,6 +122,16 @@ TEST_CASE_METHOD(Setup, "softmax: large numbers, -inf and masks", "[op][F02]") {
               {-std::log(2), -std::log(2), -kInf, -kInf, -kInf, -kInf});
 }
 
+TEST_CASE_METHOD(Setup, "softmax: what a mask hides has no weight, whatever it is", "[op][F02]") {
+  const Place p = GENERATE(from_range(places()));
+  const uint8_t seen[] = {1, 1, 0, 0, 0, 0};
+  const Tensor mask = from_host<uint8_t>(seen, {2, 3}, p.device);
+  const Tensor x = given(p, {1, 1, 1e30, NAN, kInf, 5}, {2, 3});
+  check_near(softmax(x, mask), {0.5, 0.5, 0, 0, 0, 0}, p.bound);
+  check_near(log_softmax(x, mask), {-std::log(2), -std::log(2), -kInf, -kInf, -kInf, -kInf},
+             p.bound);
+}
+
 TEST_CASE_METHOD(Setup, "amax and amin: a NaN wins wherever it stands", "[op]") {
   const Place place = GENERATE(from_range(places()));
   for (const size_t at : {0, 1, 2}) {
