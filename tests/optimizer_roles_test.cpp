@@ -122,8 +122,8 @@ TEST_CASE_METHOD(Setup, "state: bytes by optimizer, from the tensors themselves"
     n += static_cast<double>(t.numel());
     factored += static_cast<double>(t.ndim() < 2 ? t.numel() : t.size(0) + t.size(1));
   }
-  for (const auto& [name, t] : role_groups(*model, 0)[0].parameters)
-    hidden += static_cast<double>(t.numel());
+  const Groups groups = role_groups(*model, 0);
+  for (const auto& [name, t] : groups[0].parameters) hidden += static_cast<double>(t.numel());
   const auto bytes = [&](OptimizerKind kind) {
     OptimizerChoice c;
     c.kind = kind;
