@@ -24,9 +24,6 @@ struct OptimizerChoice {
 /// parameters under every optimizer (decay_groups).
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& choice);
 
-/// Groups by role: the hidden matrices (first), then the rest as decay_groups has it.
-std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay);
-
 /// Bytes that an optimizer keeps from step to step.
 double state_bytes(Optimizer& optimizer);
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "core/ops/clip.h"
-#include "optim/make.h"
 
 namespace tally::optim {
 namespace {
@@ -11,8 +10,8 @@ namespace {
 // The name says what a parameter is: tables end in embedding.weight and position.weight, norms hold
 // "norm.", and every bias and gain is a vector; how fast a state fades is no weight of a product.
 bool decays(const std::string& name, const Tensor& t) {
-  return t.ndim() >= 2 && !name.starts_with("embedding.") && !name.starts_with("position.") &&
-         !name.ends_with("decay_log");
+  return t.ndim() >= 2 && !name.ends_with("embedding.weight") &&
+         !name.ends_with("position.weight") && !name.ends_with("decay_log");
 }
 
 // Weights of products inside of the blocks: no tables, head, filters of convolutions or experts'

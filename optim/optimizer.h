@@ -19,6 +19,9 @@ struct ParameterGroup {
 /// tied one once.
 std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay);
 
+/// Groups by role: the hidden matrices (first), then the rest as decay_groups has it.
+std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay);
+
 /// One line a group: its name, decay and the parameters in it.
 std::string describe(const std::vector<ParameterGroup>& groups);
 

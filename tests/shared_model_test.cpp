@@ -102,6 +102,13 @@ TEST_CASE_METHOD(Setup, "shared model: every parameter passes tally gradcheck", 
   for (const int bits : {0, 1, 2, 8}) check_differences(with_choices(bits));
 }
 
+TEST_CASE_METHOD(Setup, "shared model: no table decays, the layers' own included", "[model][L67]") {
+  const auto model = made(checked(small_shared()), kMeta);
+  const auto groups = optim::decay_groups(*model, 0.1);
+  for (const auto& [name, t] : groups[0].parameters)
+    CHECK(name.find("embedding") == std::string::npos);
+}
+
 TEST_CASE_METHOD(Setup, "shared model: a cache keeps nothing for layers that take",
                  "[model][L98]") {
   ModelConfig c = small_shared();
