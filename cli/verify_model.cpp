@@ -78,7 +78,8 @@ void compare_gradients(const RecordedCase& c, const RecordedModel& model,
   }
 }
 
-/// Greedy continuation with the cache, `v` tokens to choose from: how many tokens differ, and the logits that chose them.
+/// Greedy continuation with the cache, `v` tokens to choose from: how many tokens differ, and the
+/// logits that chose them.
 void compare_greedy(const RecordedCase& c, const RecordedModel& model, int64_t v, double bound,
                     std::vector<Comparison>& out) {
   const Tensor greedy = c.ids("greedy", kReference);

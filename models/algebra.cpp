@@ -97,7 +97,7 @@ class Algebra {
 
   // The width of a pair in a layer: heads may differ where layers share keys and values.
   double width(int64_t layer) const {
-    return d(is_shared(c_) ? layer_heads(c_, layer).head_dim : pair_of(r_.options.decode).width);
+    return d(is_shared(c_) ? layer_shape(c_, layer).head_dim : pair_of(r_.options.decode).width);
   }
 
   double full_square(const Tokens& n) {

@@ -28,7 +28,7 @@ CacheSize shared_cache(const ModelConfig& c, int64_t written) {
   const auto all = attention_options(c);
   CacheSize size;
   for (int64_t i = 0; i < c.layers; ++i) {
-    const LayerHeads h = layer_heads(c, i);
+    const LayerShape h = layer_shape(c, i);
     if (h.takes) continue;
     const auto numbers = static_cast<double>(2 * h.kv_heads * h.head_dim);
     size.numbers_per_token += numbers;

@@ -39,7 +39,7 @@ void check_tables(const ModelConfig& c, const std::string& where, const Spelling
         places.empty() ? "global" : places[static_cast<size_t>(i) % places.size()];
     check(place == "none" || (place == "local") == has_window(c, i), where, ": ",
           spelling("global_head_dim"), " = ", c.global_head_dim, ": the heads of layer ", i, ", ",
-          layer_heads(c, i).head_dim, " wide, would take the positions of the other layers; let ",
+          layer_shape(c, i).head_dim, " wide, would take the positions of the other layers; let ",
           spelling("position_pattern"),
           " be local where attention_pattern is window, and there alone");
   }
@@ -110,8 +110,8 @@ std::optional<nn::SharedAttentionOptions> shared_options(const ModelConfig& c) {
   return o;
 }
 
-LayerHeads layer_heads(const ModelConfig& c, int64_t layer) {
-  LayerHeads h{c.head_dim, c.kv_heads};
+LayerShape layer_shape(const ModelConfig& c, int64_t layer) {
+  LayerShape h{c.head_dim, c.kv_heads};
   h.d_ff = c.d_ff;
   if (!is_shared(c)) return h;
   h.takes = layer >= c.layers - c.shared_kv_layers;
@@ -127,7 +127,7 @@ SharedCounts shared_counts(const ModelConfig& c) {
   SharedCounts n;
   if (!is_shared(c)) return n;
   for (int64_t i = 0; i < c.layers; ++i) {
-    const LayerHeads h = layer_heads(c, i);
+    const LayerShape h = layer_shape(c, i);
     const int64_t products = h.takes ? 0 : h.keys_as_values ? 1 : 2;
     n.matrices += (2 * c.heads + products * h.kv_heads) * h.head_dim * c.d_model;
     if (c.qk_norm == QKNorm::head && c.norm_gain != NormGain::none)

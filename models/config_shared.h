@@ -18,13 +18,13 @@ void check_shared(const ModelConfig& config, const std::string& where,
 std::optional<nn::SharedAttentionOptions> shared_options(const ModelConfig& config);
 
 /// What may differ by layer, for any kind of attention that has heads.
-struct LayerHeads {
+struct LayerShape {
   int64_t head_dim = 0, kv_heads = 0;
   bool takes = false;           // keys and values of an earlier layer
   bool keys_as_values = false;  // one product for both
   int64_t d_ff = 0;             // of its feed-forward layer, where that is dense
 };
-LayerHeads layer_heads(const ModelConfig& config, int64_t layer);
+LayerShape layer_shape(const ModelConfig& config, int64_t layer);
 
 /// Parameters of all layers' matrices, and of their norms of queries and keys.
 struct SharedCounts {

@@ -48,13 +48,13 @@ bool is_of_experts(std::string_view piece) { return piece.starts_with("mlp.exper
 
 /// Rows of one piece of `parameter`.
 int64_t rows_of(const ModelConfig& c, std::string_view piece, const ParameterSpec& parameter) {
-  const bool alike = c.attention != AttentionKind::shared;
-  if ((piece == "attention.q" && alike) || piece == "attention.gate") return c.heads * c.head_dim;
-  if ((piece == "attention.k" || piece == "attention.v") && alike) return c.kv_heads * c.head_dim;
+  const LayerShape layer = layer_shape(c, parameter.layer);
+  if (piece == "attention.q" || piece == "attention.gate") return c.heads * layer.head_dim;
+  if (piece == "attention.k" || piece == "attention.v") return layer.kv_heads * layer.head_dim;
   if (piece == "delta_net.q" || piece == "delta_net.k") return c.delta_key_heads * c.delta_key_dim;
   if (piece == "delta_net.v" || piece == "delta_net.z")
     return c.delta_value_heads * c.delta_value_dim;
-  if (piece == "mlp.gate" || piece == "mlp.up") return layer_heads(c, parameter.layer).d_ff;
+  if (piece == "mlp.gate" || piece == "mlp.up") return layer.d_ff;
   if (piece == "mlp.shared.gate" || piece == "mlp.shared.up") return shared_expert_width(c);
   if (piece == "mlp.experts.gate" || piece == "mlp.experts.up") return c.expert_d_ff;
   if (is_of_experts(piece)) return parameter.shape[1];

@@ -38,8 +38,8 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   const int64_t shared = shared_expert_width(c);
   for (int64_t i = 0; i < c.layers; ++i) {
     if (has_experts(c, i)) continue;
-    n.parameters += layer(layer_heads(c, i).d_ff);
-    n.multiplied += products(layer_heads(c, i).d_ff);
+    n.parameters += layer(layer_shape(c, i).d_ff);
+    n.multiplied += products(layer_shape(c, i).d_ff);
   }
   if (n.expert_layers == 0) return n;
   const int64_t gate = c.shared_expert_gate ? d : 0;

@@ -40,7 +40,10 @@ class SpecList {
       return;
     }
     if (is_latent(c) || is_shared(c)) {
-      is_latent(c) ? latent(at + "attention.") : shared(at + "attention.");
+      if (is_latent(c))
+        latent(at + "attention.");
+      else
+        shared(at + "attention.");
       behind_attention(at);
       return;
     }
@@ -95,7 +98,7 @@ class SpecList {
   }
   void shared(const std::string& at) {
     const ModelConfig& c = config_;
-    const LayerHeads h = layer_heads(c, layer_);
+    const LayerShape h = layer_shape(c, layer_);
     const int64_t q = c.heads * h.head_dim, kv = h.kv_heads * h.head_dim;
     linear(at + "q", q, c.d_model, false, Role::projection);
     if (!h.takes) linear(at + "k", kv, c.d_model, false, Role::projection);
@@ -171,7 +174,7 @@ class SpecList {
   }
   void mlp(const std::string& at) {
     const ModelConfig& c = config_;
-    const int64_t wide = layer_heads(c, layer_).d_ff;
+    const int64_t wide = layer_shape(c, layer_).d_ff;
     norm(at + "mlp_norm", norms_of(c).mlp);
     shift(at + "mlp_shift");
     if (has_experts(c, layer_)) {
@@ -186,9 +189,11 @@ class SpecList {
     }
     shift(at + "mlp.activation_shift");
     shift(at + "mlp.shift");
-    if (config_.activation == Activation::learned_swish) add(at + "mlp.beta", {}, Role::curve);
-    for (const char* alpha : {"mlp.alpha_p", "mlp.alpha_n"})
-      if (config_.activation == Activation::xielu) add(at + alpha, {}, Role::curve);
+    if (c.activation == Activation::learned_swish) add(at + "mlp.beta", {}, Role::curve);
+    if (c.activation == Activation::xielu) {
+      add(at + "mlp.alpha_p", {}, Role::curve);
+      add(at + "mlp.alpha_n", {}, Role::curve);
+    }
     if (!has_experts(c, layer_))
       linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
     norm(at + "mlp_output_norm", norms_of(c).behind);

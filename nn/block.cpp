@@ -18,6 +18,12 @@ Tensor shifted(const Tensor& x, const Tensor& shift) {
   return add(x, shift);
 }
 
+KeyValues& handed_on(const Positions& positions) {
+  check(positions.shared,
+        "block: shared attention needs Positions::shared, where layers hand on keys and values");
+  return *positions.shared;
+}
+
 NormOptions first_norm(const Block::Options& o) {
   return norm_if(before_branch(o.placement) || o.placement == Placement::post, o.norm);
 }
@@ -173,14 +179,14 @@ Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) cons
 Tensor Block::mix(const Tensor& x, const Positions& positions, Generator* dropout) const {
   if (delta_net) return delta_net->forward(x);
   if (mamba) return mamba->forward(x);
-  if (shared) return shared->forward(x, positions, *positions.shared, dropout);
+  if (shared) return shared->forward(x, positions, handed_on(positions), dropout);
   return latent ? latent->forward(x, positions, dropout) : attention.forward(x, positions, dropout);
 }
 
 Tensor Block::mix_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const {
   if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)));
   if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)));
-  if (shared) return shared->forward_cached(x, positions, *positions.shared, cache);
+  if (shared) return shared->forward_cached(x, positions, handed_on(positions), cache);
   return latent ? latent->forward_cached(x, positions, cache)
                 : attention.forward_cached(x, positions, cache);
 }

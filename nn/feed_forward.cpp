@@ -30,9 +30,10 @@ FeedForward::FeedForward(const FeedForwardOptions& o, DType dtype, Device device
       !o.shifts && o.own_inputs && o.limit == 0 && o.offset == 0,
       "feed_forward: a learned activation stands between two products of the layer's own, without "
       "limits, offsets or shifts");
-  const bool swish = o.learned == LearnedActivation::swish;
-  for (Tensor* t : {swish ? &beta : &alpha_p, swish ? nullptr : &alpha_n})
-    if (t) *t = empty({}, dtype, device);
+  if (o.learned == LearnedActivation::swish)
+    beta = empty({}, dtype, device);
+  else
+    alpha_p = empty({}, dtype, device), alpha_n = empty({}, dtype, device);
 }
 
 Tensor FeedForward::activated(const Tensor& x) const {

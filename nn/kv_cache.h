@@ -52,13 +52,11 @@ class KVCache {
     int64_t capacity_, length_ = 0;
   };
 
-  /// `windows`: of the layers, 0 for none; empty: all none. `values` false: layers of k alone.
+  /// Layers that are alike and keep all tokens.
   KVCache(int64_t layers, int64_t batch, int64_t capacity, int64_t kv_heads, int64_t head_dim,
-          DType dtype, Device device, const std::vector<int64_t>& windows = {},
-          bool values = true) {
+          DType dtype, Device device) {
     for (int64_t i = 0; i < layers; ++i)
-      layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device,
-                           windows.empty() ? 0 : windows[static_cast<size_t>(i)], values);
+      layers_.emplace_back(Shape{batch, capacity, kv_heads, head_dim}, dtype, device);
   }
   /// Layers of any kinds; the first counts the tokens.
   explicit KVCache(std::vector<Layer> layers) : layers_(std::move(layers)) {}
