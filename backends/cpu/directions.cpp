@@ -9,13 +9,7 @@
 namespace tally::cpu {
 namespace {
 
-float number(double x) { return static_cast<float>(x); }
 constexpr int64_t kPiece = 1 << 15;
-
-template <class... Views>
-bool dense(const Views&... v) {
-  return ((!v.defined() || v.is_dense()) && ...);
-}
 
 /// y = f(x, y) over all elements.
 template <class F>
@@ -28,10 +22,10 @@ void pairs(int64_t n, const float* x, float* y, F f) {
 }
 
 void scaled_gradient(const ops::ScaledGradient::Call& c) {
-  if (!dense(c.dw, c.w, c.g)) return plain_loops<float>(c);
+  if (!all_dense(c)) return plain_loops<float>(c);
   const float* dw = c.dw.pointer<float>();
   const float* w = c.w.pointer<float>();
-  const float scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f, l2 = number(c.l2);
+  const float scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f, l2 = narrow(c.l2);
   if (!c.w.defined())
     return pairs(c.dw.numel(), dw, c.g.pointer<float>(), [=](float x, float) { return x * scale; });
   parallel_for(c.dw.numel(), kPiece, [&](int64_t begin, int64_t end) {
@@ -41,8 +35,8 @@ void scaled_gradient(const ops::ScaledGradient::Call& c) {
 }
 
 void momentum_direction(const ops::MomentumDirection::Call& c) {
-  if (!dense(c.dw, c.m, c.u)) return plain_loops<float>(c);
-  const float momentum = number(c.attrs.momentum), rate = number(1 - c.attrs.momentum),
+  if (!all_dense(c)) return plain_loops<float>(c);
+  const float momentum = narrow(c.attrs.momentum), rate = narrow(1 - c.attrs.momentum),
               scale = c.scale.defined() ? c.scale.at<float>(0) : 1.0f;
   parallel_for(c.dw.numel(), kPiece, [&](int64_t begin, int64_t end) {
     const float* __restrict dw = c.dw.pointer<float>();
@@ -57,31 +51,31 @@ void momentum_direction(const ops::MomentumDirection::Call& c) {
 }
 
 void unit_norm(const ops::UnitNorm::Call& c) {
-  if (!dense(c.u, c.x)) return plain_loops<float>(c);
+  if (!all_dense(c)) return plain_loops<float>(c);
   const double norm = std::sqrt(c.sum.at<double>(0)), eps = c.attrs.eps;
-  const float size = number(c.attrs.added ? norm + eps : larger(eps, norm));
+  const float size = narrow(c.attrs.added ? norm + eps : larger(eps, norm));
   pairs(c.u.numel(), c.u.pointer<float>(), c.x.pointer<float>(),
         [=](float u, float) { return u / size; });
 }
 
 void blend(const ops::Blend::Call& c) {
-  if (!dense(c.x, c.y)) return plain_loops<float>(c);
-  const float a = number(c.a), b = number(c.b);
+  if (!all_dense(c)) return plain_loops<float>(c);
+  const float a = narrow(c.a), b = narrow(c.b);
   pairs(c.y.numel(), c.x.pointer<float>(), c.y.pointer<float>(),
         [=](float x, float y) { return y * a + b * x; });
 }
 
 void directed_update(const ops::DirectedUpdate::Call& c) {
-  if (!dense(c.u, c.w)) return plain_loops<float>(c);
-  const float keep = number(c.keep), size = number(c.size);
+  if (!all_dense(c)) return plain_loops<float>(c);
+  const float keep = narrow(c.keep), size = narrow(c.size);
   pairs(c.w.numel(), c.u.pointer<float>(), c.w.pointer<float>(),
         [=](float u, float w) { return w * keep - size * u; });
 }
 
 void adam_quotient(const ops::AdamQuotient::Call& c) {
-  if (!dense(c.g, c.m, c.v, c.n)) return plain_loops<float>(c);
-  const float beta = number(c.attrs.beta), rate = number(1 - c.attrs.beta),
-              eps = number(c.attrs.eps);
+  if (!all_dense(c)) return plain_loops<float>(c);
+  const float beta = narrow(c.attrs.beta), rate = narrow(1 - c.attrs.beta),
+              eps = narrow(c.attrs.eps);
   parallel_for(c.g.numel(), kPiece, [&](int64_t begin, int64_t end) {
     const float* __restrict g = c.g.pointer<float>(), * __restrict m = c.m.pointer<float>();
     float* __restrict v = c.v.pointer<float>(), * __restrict n = c.n.pointer<float>();

@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <tuple>
 
 #include "core/view.h"
 
@@ -11,6 +12,16 @@ void plain_loops(const Call& call) {
   recorder().provider = "plain loops";
   call.template reference<T>();
 }
+
+/// Whether the numbers of every operand lie side by side; absent ones do.
+template <class Call>
+bool all_dense(const Call& call) {
+  return std::apply([](const auto&... v) { return ((!v.defined() || v.is_dense()) && ...); },
+                    call.views());
+}
+
+/// A constant of a call, as the loops of f32 take it.
+inline float narrow(double x) { return static_cast<float>(x); }
 
 /// Rows to a piece of work, enough that handing it out costs nothing: about 32 kB.
 inline int64_t rows_of_piece(int64_t cols) {

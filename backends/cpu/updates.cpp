@@ -16,8 +16,6 @@
 namespace tally::cpu {
 namespace {
 
-float narrow(double x) { return static_cast<float>(x); }
-
 /// A parameter, its gradient and what is kept of it; a, b, c: moments, absent ones null.
 struct Numbers {
   const float* dw = nullptr;
@@ -40,17 +38,12 @@ struct Numbers {
   }
 };
 
-template <class Call>
-bool all_dense(const Call& c) {
-  return std::apply([](const auto&... v) { return ((!v.defined() || v.is_dense()) && ...); },
-                    c.views());
-}
-
 /// Calls step(element of g, w, a, b, c) for all: g = scale dw (+ l2 w), w is decayed already. What is
 /// absent is a number that nobody keeps. The clip factor 1 and keep 1 change no bit.
 template <bool kCoupled, bool kA, bool kB, bool kC, class Step>
-void some(int64_t n, const float* __restrict dw, float* __restrict w, float* __restrict a,
-          float* __restrict b, float* __restrict c, float scale, float keep, float l2, Step step) {
+void update_piece(int64_t n, const float* __restrict dw, float* __restrict w, float* __restrict a,
+                  float* __restrict b, float* __restrict c, float scale, float keep, float l2,
+                  Step step) {
   for (int64_t i = 0; i < n; ++i) {
     const float raw = dw[i] * scale, weight = w[i];
     const float g = kCoupled ? raw + l2 * weight : raw;
@@ -64,13 +57,15 @@ void some(int64_t n, const float* __restrict dw, float* __restrict w, float* __r
 }
 
 template <bool kA, bool kB, bool kC, class Step>
-void all(int64_t n, const Numbers& x, Step step) {
+void update_all(int64_t n, const Numbers& x, Step step) {
   parallel_for(n, 1 << 15, [&](int64_t i, int64_t end) {
     float *a = kA ? x.a + i : nullptr, *b = kB ? x.b + i : nullptr, *c = kC ? x.c + i : nullptr;
     if (x.coupled)
-      some<true, kA, kB, kC>(end - i, x.dw + i, x.w + i, a, b, c, x.scale, x.keep, x.l2, step);
+      update_piece<true, kA, kB, kC>(end - i, x.dw + i, x.w + i, a, b, c, x.scale, x.keep, x.l2,
+                                     step);
     else
-      some<false, kA, kB, kC>(end - i, x.dw + i, x.w + i, a, b, c, x.scale, x.keep, x.l2, step);
+      update_piece<false, kA, kB, kC>(end - i, x.dw + i, x.w + i, a, b, c, x.scale, x.keep, x.l2,
+                                      step);
   });
 }
 
@@ -81,14 +76,14 @@ void sgd(const ops::SgdUpdate::Call& call) {
               lr = narrow(call.attrs.rate());
   const int64_t n = call.w.numel();
   if (!call.m.defined())
-    all<false, false, false>(n, x, [=](float g, float&, float&, float&) { return lr * g; });
+    update_all<false, false, false>(n, x, [=](float g, float&, float&, float&) { return lr * g; });
   else if (call.attrs.nesterov)
-    all<true, false, false>(n, x, [=](float g, float& m, float&, float&) {
+    update_all<true, false, false>(n, x, [=](float g, float& m, float&, float&) {
       m = m * momentum + rate * g;
       return lr * (g + momentum * m);
     });
   else
-    all<true, false, false>(n, x, [=](float g, float& m, float&, float&) {
+    update_all<true, false, false>(n, x, [=](float g, float& m, float&, float&) {
       m = m * momentum + rate * g;
       return lr * m;
     });
@@ -99,22 +94,22 @@ void lion(const ops::LionUpdate::Call& call) {
   const float beta1 = narrow(call.attrs.beta1), rate1 = narrow(1 - call.attrs.beta1),
               beta2 = narrow(call.attrs.beta2), rate2 = narrow(1 - call.attrs.beta2),
               lr = narrow(call.attrs.rate());
-  all<true, false, false>(call.w.numel(), Numbers(call, call.m).decay(call.decay),
-                          [=](float g, float& m, float&, float&) {
-                            const float mixed = m * beta1 + rate1 * g;
-                            m = m * beta2 + rate2 * g;
-                            return lr * (mixed > 0 ? 1.0f : mixed < 0 ? -1.0f : mixed);
-                          });
+  update_all<true, false, false>(call.w.numel(), Numbers(call, call.m).decay(call.decay),
+                                 [=](float g, float& m, float&, float&) {
+                                   const float mixed = m * beta1 + rate1 * g;
+                                   m = m * beta2 + rate2 * g;
+                                   return lr * (mixed > 0 ? 1.0f : mixed < 0 ? -1.0f : mixed);
+                                 });
 }
 
 void adagrad(const ops::AdagradUpdate::Call& call) {
   if (!all_dense(call)) return plain_loops<float>(call);
   const float size = narrow(call.size), eps = narrow(call.attrs.eps);
-  all<true, false, false>(call.w.numel(), Numbers(call, call.v).decay(call.decay),
-                          [=](float g, float& v, float&, float&) {
-                            v = v + g * g;
-                            return size * (g / (std::sqrt(v) + eps));
-                          });
+  update_all<true, false, false>(call.w.numel(), Numbers(call, call.v).decay(call.decay),
+                                 [=](float g, float& v, float&, float&) {
+                                   v = v + g * g;
+                                   return size * (g / (std::sqrt(v) + eps));
+                                 });
 }
 
 void rmsprop(const ops::RmspropUpdate::Call& call) {
@@ -128,10 +123,10 @@ void rmsprop(const ops::RmspropUpdate::Call& call) {
     return g / (std::sqrt(v) + eps);
   };
   if (!call.m.defined())
-    all<true, false, false>(call.w.numel(), x,
-                            [=](float g, float& v, float&, float&) { return lr * quotient(g, v); });
+    update_all<true, false, false>(
+        call.w.numel(), x, [=](float g, float& v, float&, float&) { return lr * quotient(g, v); });
   else
-    all<true, true, false>(call.w.numel(), x, [=](float g, float& v, float& m, float&) {
+    update_all<true, true, false>(call.w.numel(), x, [=](float g, float& v, float& m, float&) {
       m = m * momentum + quotient(g, v);
       return lr * m;
     });
@@ -143,12 +138,13 @@ void nadam(const ops::NadamUpdate::Call& call) {
               rate2 = narrow(1 - call.attrs.beta2), root = narrow(call.root_correction),
               eps = narrow(call.attrs.eps), by_gradient = narrow(call.by_gradient),
               by_moment = narrow(call.by_moment);
-  all<true, true, false>(call.w.numel(), Numbers(call, call.m, call.v).decay(call.decay),
-                         [=](float g, float& m, float& v, float&) {
-                           m = m + rate1 * (g - m);
-                           v = v * beta2 + rate2 * g * g;
-                           return (by_gradient * g + by_moment * m) / (std::sqrt(v) / root + eps);
-                         });
+  update_all<true, true, false>(call.w.numel(), Numbers(call, call.m, call.v).decay(call.decay),
+                                [=](float g, float& m, float& v, float&) {
+                                  m = m + rate1 * (g - m);
+                                  v = v * beta2 + rate2 * g * g;
+                                  return (by_gradient * g + by_moment * m) /
+                                         (std::sqrt(v) / root + eps);
+                                });
 }
 
 }  // namespace
@@ -166,12 +162,12 @@ void adamw_options(const ops::AdamWUpdate::Call& call) {
     v = v * beta2 + rate2 * g * g;
   };
   if (!call.largest.defined())
-    all<true, true, false>(call.w.numel(), x, [=](float g, float& m, float& v, float&) {
+    update_all<true, true, false>(call.w.numel(), x, [=](float g, float& m, float& v, float&) {
       moments(g, m, v);
       return step * (m / (std::sqrt(v) / root + eps));
     });
   else
-    all<true, true, true>(call.w.numel(), x, [=](float g, float& m, float& v, float& most) {
+    update_all<true, true, true>(call.w.numel(), x, [=](float g, float& m, float& v, float& most) {
       moments(g, m, v);
       most = most < v || std::isnan(v) ? v : most;
       return step * (m / (std::sqrt(most) / root + eps));
