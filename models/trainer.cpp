@@ -7,6 +7,7 @@
 #include "data/prefix_targets.h"
 #include "models/bad_values.h"
 #include "models/build.h"
+#include "models/manifest.h"
 #include "models/recompute.h"
 #include "models/report.h"
 
@@ -223,6 +224,7 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   const std::string folder = run.latest();
   check(!folder.empty(), run.path(),
         ": has no checkpoint to go on from; start the run again with another --out");
+  check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   for (const auto& [key, value] : facts) {
     const auto it = state.facts.find(key);
