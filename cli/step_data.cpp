@@ -125,7 +125,7 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
   s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
-  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t));
+  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t, s.target.config.model));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
   s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());

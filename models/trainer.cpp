@@ -8,6 +8,7 @@
 #include "models/bad_values.h"
 #include "models/build.h"
 #include "models/manifest.h"
+#include "models/mup.h"
 #include "models/recompute.h"
 #include "models/report.h"
 
@@ -51,7 +52,7 @@ optim::BatchRamp ramp_of(const TrainConfig& t) {
           t.accumulation_start ? t.ramp_steps : 0};
 }
 
-optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
+optim::OptimizerChoice optimizer_of(const TrainConfig& t, const ModelConfig& model) {
   return {t.optimizer,
           t.weight_decay,
           t.beta1,
@@ -63,7 +64,8 @@ optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
           t.muon_scaling,
           t.precondition_every,
           t.precondition_longest,
-          t.rest_lr_scale};
+          t.rest_lr_scale,
+          1 / mup_width(model)};
 }
 
 Generator dropout_of(const TrainConfig& t) {
@@ -87,8 +89,8 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   model_->recompute = recompute_layers(t.recompute, config_.model.layers);
-  const auto optimizer = [t](nn::Decoder& model) {
-    return optim::make_optimizer(model, optimizer_of(t));
+  const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Decoder& model) {
+    return optim::make_optimizer(model, choice);
   };
   step_ = std::make_unique<TrainingStep>(
       *model_, optimizer, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
