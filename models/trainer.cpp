@@ -98,8 +98,8 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
 }
 
 void Trainer::check_dtype(DType dtype) {
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check(dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16,
+        "train: trains in f32, f64 or bf16 with f32 masters; got ", dtype);
 }
 
 int64_t Trainer::tokens_per_step() const { return passes_of_last_step() * tokens_per_pass(); }
