@@ -149,7 +149,8 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
             false, p + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, p);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, p, s.bias);
-  hide(r, look, t0, queries, key0, seen, p);
+  const PanelView at{r, look, t0, queries, key0};
+  hide(at, seen, p);
   const bool scores = a.dq.data != nullptr || a.dk.data != nullptr || a.dbias.data != nullptr;
   if (scores)
     for (int64_t n = seen.first; n < seen.last; n += kTileRows)
@@ -183,7 +184,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
       found += wildness(d);
     }
   }
-  if (any_wild(found)) clear_hidden(r, look, t0, queries, key0, seen, p, ds);
+  if (any_wild(found)) clear_hidden(at, seen, p, ds);
   if (a.dbias.data != nullptr) bias_gradients(a, s, t0, key0, seen, ds);
   if (a.dq.data == nullptr) return;
   float* dq = s.dq + panel * s.dq_size();
@@ -191,7 +192,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
     product(s.head_tiles.rows, seen.last - seen.first,
             s.k_rows + (i * kBackwardKeys + seen.first) * kStride, ds + seen.first * kPanel, 1,
             true, dq + i * s.head_tiles.rows * kPanel);
-  if (wild.any) add_wild_keys(r, look, t0, queries, key0, seen, wild, a.k, s.head, ds, dq);
+  if (wild.any) add_wild_keys(at, seen, wild, a.k, s.head, ds, dq);
 }
 
 /// The panels that see a tile of the block: bit p for panel p.
@@ -231,20 +232,28 @@ inline void add_rows(const float* x, int64_t width, int64_t size, int64_t count,
   }
 }
 
-/// A block's dk or dv: the sums over queries of ds q or p dy, and what these leave out.
+/// What a block's dk or dv is made of: x^T rows, x being ds or p and `rows` those of q or dy.
+struct KeyGradient {
+  const float *x, *rows;
+  const Columns& columns;
+  const HeadIn& from;
+  const WildRows& wild;
+  int64_t size;
+  float* sums;
+};
 inline void add_key_gradient(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
-                             int64_t count, const SeenBy& seen_by, const float* x,
-                             const float* rows, const Columns& columns, const HeadIn& from,
-                             const WildRows& wild, float* sums, int64_t size, const HeadOut& to) {
-  for (int64_t i = 0; i < count * columns.width; i += kLanes) store(sums + i, F32{});
-  sum_over_queries(s, seen_by, count, x, rows, columns, sums);
-  for (int64_t panel = 0; wild.any && panel < s.panels; ++panel) {
-    const int64_t t0 = panel * kPanel;
-    add_wild_queries(a.rule, panel_look(a.rule, panel, key0, count), t0,
-                     smaller(kPanel, a.rule.queries - t0), key0, count, wild, from, size,
-                     x + panel * kBackwardKeys * kPanel, sums, columns.width);
+                             int64_t count, const SeenBy& seen_by, const KeyGradient& g,
+                             const HeadOut& to) {
+  const int64_t width = g.columns.width;
+  for (int64_t i = 0; i < count * width; i += kLanes) store(g.sums + i, F32{});
+  sum_over_queries(s, seen_by, count, g.x, g.rows, g.columns, g.sums);
+  for (int64_t panel = 0; g.wild.any && panel < s.panels; ++panel) {
+    const int64_t t0 = panel * kPanel, queries = smaller(kPanel, a.rule.queries - t0);
+    const Look look = panel_look(a.rule, panel, key0, count);
+    add_wild_queries({a.rule, look, t0, queries, key0}, count, g.wild, g.from, g.size,
+                     g.x + panel * kBackwardKeys * kPanel, g.sums, width);
   }
-  add_rows(sums, columns.width, size, count, to, key0);
+  add_rows(g.sums, width, g.size, count, to, key0);
 }
 
 inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& s,
@@ -263,11 +272,11 @@ inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& 
       panel_gradients(a, s, panel, key0, look, rows, wild.k);
   }
   if (a.dv.data != nullptr)
-    add_key_gradient(a, s, key0, count, seen_by, s.p, s.dy_rows, s.value_columns, a.dy, wild.dy,
-                     s.dv, s.value, a.dv);
+    add_key_gradient(a, s, key0, count, seen_by,
+                     {s.p, s.dy_rows, s.value_columns, a.dy, wild.dy, s.value, s.dv}, a.dv);
   if (a.dk.data != nullptr)
-    add_key_gradient(a, s, key0, count, seen_by, s.ds, s.q_rows, s.head_columns, a.q, wild.q, s.dk,
-                     s.head, a.dk);
+    add_key_gradient(a, s, key0, count, seen_by,
+                     {s.ds, s.q_rows, s.head_columns, a.q, wild.q, s.head, s.dk}, a.dk);
 }
 
 inline void attention_backward(const AttentionBackwardArgs& a) {

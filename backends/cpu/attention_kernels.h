@@ -90,7 +90,8 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
             s.scores + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, s.scores);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, s.scores, s.bias);
-  hide(r, look, t0, queries, key0, seen, s.scores);
+  const PanelView at{r, look, t0, queries, key0};
+  hide(at, seen, s.scores);
 
   F32 rescale[kTileVectors];
   add_scores(seen, s.scores, s.tops + t0, s.sums + t0, rescale);
@@ -106,8 +107,7 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
     product(s.values.rows, seen.last - seen.first,
             s.value_rows + (i * kForwardKeys + seen.first) * kStride,
             s.scores + seen.first * kPanel, 1, true, y + i * s.values.rows * kPanel);
-  if (wild.any)
-    add_wild_keys(r, look, t0, queries, key0, seen, wild, a.v, r.value_size, s.scores, y);
+  if (wild.any) add_wild_keys(at, seen, wild, a.v, r.value_size, s.scores, y);
 }
 
 /// Maxima, sums and outputs before the first key: a sink counts from the start, exp(sink - sink) is 1;

@@ -162,7 +162,13 @@ inline Look panel_look(const AttentionRule& r, int64_t panel, int64_t key0, int6
   return look;
 }
 
-/// Which lanes of a panel see row n of a block; `queries` of them are in use.
+/// A panel's queries, t0 .. t0 + queries - 1, before the block of keys that begins with key0.
+struct PanelView {
+  const AttentionRule& rule;
+  const Look& look;
+  int64_t t0, queries, key0;
+};
+/// Which lanes of a panel see a key.
 using SeenLanes = I32[kTileVectors];
 inline void see_by_place(const ops::VisibleKeys::Beyond& beyond, const Look& look, int64_t n,
                          SeenLanes& lanes) {
@@ -176,35 +182,36 @@ inline void see_by_place(const ops::VisibleKeys::Beyond& beyond, const Look& loo
     lanes[j] &= seen;
   }
 }
-inline void see_row(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                    int64_t key0, int64_t n, SeenLanes& lanes) {
+/// Those that see row n of the block: none behind the last query does.
+inline void see_row(const PanelView& at, int64_t n, SeenLanes& lanes) {
+  const AttentionRule& r = at.rule;
+  const int64_t key = at.key0 + n, queries = at.queries;
   for (int j = 0; j < kTileVectors; ++j)
     lanes[j] = iota() + j * kLanes < static_cast<int32_t>(queries);
-  if ((look.partial >> (n / kTileRows) & 1) == 0) return;
-  see_by_place(r.visible.beyond(key0 + n), look, n, lanes);
+  if ((at.look.partial >> (n / kTileRows) & 1) == 0) return;
+  see_by_place(r.visible.beyond(key), at.look, n, lanes);
   if (r.mask == nullptr && r.documents == nullptr) return;
   int32_t shown[kPanel];
   for (int j = 0; j < kTileVectors; ++j) store(shown + j * kLanes, lanes[j]);
   if (r.mask != nullptr) {
-    const uint8_t* mask = r.mask + t0 * r.mask_row + (key0 + n) * r.mask_column;
+    const uint8_t* mask = r.mask + at.t0 * r.mask_row + key * r.mask_column;
     for (int64_t t = 0; t < queries; ++t)
       if (mask[t * r.mask_row] == 0) shown[t] = 0;
   }
   if (r.documents != nullptr) {
-    const int64_t document = r.document(key0 + n);
+    const int64_t document = r.document(key);
     for (int64_t t = 0; t < queries; ++t)
-      if (r.document(r.position(t0 + t)) != document) shown[t] = 0;
+      if (r.document(r.position(at.t0 + t)) != document) shown[t] = 0;
   }
   for (int j = 0; j < kTileVectors; ++j) lanes[j] = load(shown + j * kLanes);
 }
 /// Scores in partial tiles become -infinity where a query does not see the key.
-inline void hide(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                 int64_t key0, const Rows& rows, float* scores) {
+inline void hide(const PanelView& at, const Rows& rows, float* scores) {
   const F32 hidden = broadcast(-__builtin_inff());
   for (int64_t n = rows.first; n < rows.last; ++n) {
-    if ((look.partial >> (n / kTileRows) & 1) == 0) continue;
+    if ((at.look.partial >> (n / kTileRows) & 1) == 0) continue;
     SeenLanes seen;
-    see_row(r, look, t0, queries, key0, n, seen);
+    see_row(at, n, seen);
     float* row = scores + n * kPanel;
     for (int j = 0; j < kTileVectors; ++j)
       store(row + j * kLanes, select(seen[j], load(row + j * kLanes), hidden));

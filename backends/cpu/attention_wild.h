@@ -34,17 +34,16 @@ inline void take_out_wild(float* panel, int64_t first, int64_t last, int64_t wid
   }
 }
 
-/// to (size, kPanel) += what was taken out of keys' rows times the lanes' weights, for those that
-/// see the key.
-inline void add_wild_keys(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                          int64_t key0, const Rows& seen, const WildRows& wild, const HeadIn& from,
-                          int64_t size, const float* weights, float* to) {
-  for (int64_t n = seen.first; n < seen.last; ++n) {
+/// to (size, kPanel) += what was taken out of rows of a head of keys, times the lanes' weights, for
+/// those that see the key.
+inline void add_wild_keys(const PanelView& at, const Rows& rows, const WildRows& wild,
+                          const HeadIn& from, int64_t size, const float* weights, float* to) {
+  for (int64_t n = rows.first; n < rows.last; ++n) {
     if (!wild.row[n]) continue;
     SeenLanes lanes;
-    see_row(r, look, t0, queries, key0, n, lanes);
+    see_row(at, n, lanes);
     for (int64_t d = 0; d < size; ++d) {
-      const float x = from.data[(key0 + n) * from.row + d * from.column];
+      const float x = from.data[(at.key0 + n) * from.row + d * from.column];
       if (!is_wild(x)) continue;
       for (int64_t j = 0; j < kTileVectors; ++j) {
         float* sums = to + d * kPanel + j * kLanes;
@@ -55,19 +54,19 @@ inline void add_wild_keys(const AttentionRule& r, const Look& look, int64_t t0, 
   }
 }
 
-/// to (keys, width) += the panel's weights (keys, kPanel) times what was taken out of its queries'
-/// rows, for the keys that they see.
-inline void add_wild_queries(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                             int64_t key0, int64_t count, const WildRows& wild, const HeadIn& from,
-                             int64_t size, const float* weights, float* to, int64_t width) {
+/// to (keys, width) += the panel's weights (keys, kPanel) times what was taken out of rows of a head
+/// of queries, for the keys that they see.
+inline void add_wild_queries(const PanelView& at, int64_t count, const WildRows& wild,
+                             const HeadIn& from, int64_t size, const float* weights, float* to,
+                             int64_t width) {
   for (int64_t n = 0; n < count; ++n) {
-    if ((look.seen >> (n / kTileRows) & 1) == 0) continue;
+    if ((at.look.seen >> (n / kTileRows) & 1) == 0) continue;
     SeenLanes lanes;
-    see_row(r, look, t0, queries, key0, n, lanes);
-    for (int64_t t = 0; t < queries; ++t) {
-      if (!wild.row[t0 + t] || lanes[t / kLanes][t % kLanes] == 0) continue;
+    see_row(at, n, lanes);
+    for (int64_t t = 0; t < at.queries; ++t) {
+      if (!wild.row[at.t0 + t] || lanes[t / kLanes][t % kLanes] == 0) continue;
       for (int64_t d = 0; d < size; ++d) {
-        const float x = from.data[(t0 + t) * from.row + d * from.column];
+        const float x = from.data[(at.t0 + t) * from.row + d * from.column];
         if (is_wild(x)) to[n * width + d] += weights[n * kPanel + t] * x;
       }
     }
@@ -75,15 +74,14 @@ inline void add_wild_queries(const AttentionRule& r, const Look& look, int64_t t
 }
 
 /// Probabilities and gradients of scores become 0 where the key is not seen: 0 times NaN is NaN.
-inline void clear_hidden(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                         int64_t key0, const Rows& rows, float* p, float* ds) {
+inline void clear_hidden(const PanelView& at, const Rows& rows, float* p, float* ds) {
   for (int64_t n = rows.first; n < rows.last; ++n) {
     SeenLanes lanes;
-    see_row(r, look, t0, queries, key0, n, lanes);
+    see_row(at, n, lanes);
     for (int64_t j = 0; j < kTileVectors; ++j) {
-      const int64_t at = n * kPanel + j * kLanes;
-      store(p + at, select(lanes[j], load(p + at), F32{}));
-      store(ds + at, select(lanes[j], load(ds + at), F32{}));
+      const int64_t i = n * kPanel + j * kLanes;
+      store(p + i, select(lanes[j], load(p + i), F32{}));
+      store(ds + i, select(lanes[j], load(ds + i), F32{}));
     }
   }
 }
