@@ -191,6 +191,21 @@ std::unique_ptr<nn::EncoderDecoder> build_encoder_decoder(const ModelConfig& c, 
   return std::make_unique<nn::EncoderDecoder>(o, dtype, device);
 }
 
+std::unique_ptr<nn::LanguageModel> build_language_model(const ModelConfig& c, DType dtype,
+                                                        Device device) {
+  switch (c.architecture) {
+    case Architecture::encoder:
+      return build_encoder(c, dtype, device);
+    case Architecture::encoder_decoder:
+      return build_encoder_decoder(c, dtype, device);
+    case Architecture::decoder:
+      break;
+  }
+  return build_model(c, dtype, device);
+}
+
+std::string architecture_name(const ModelConfig& c) { return std::string(name_of(c)); }
+
 namespace {
 
 template <class Model, class Logits, class Loss>

@@ -23,6 +23,11 @@ double encoder_bound(const ModelConfig& config);
 std::unique_ptr<nn::Encoder> build_encoder(const ModelConfig&, DType, Device);
 std::unique_ptr<nn::EncoderDecoder> build_encoder_decoder(const ModelConfig&, DType, Device);
 
+/// A model of any architecture, as build_model (models/build.h) and the above.
+std::unique_ptr<nn::LanguageModel> build_language_model(const ModelConfig&, DType, Device);
+/// "encoder", as a document says it.
+std::string architecture_name(const ModelConfig&);
+
 /// As parameter_specs and parameter_counts (models/parameters.h), for these architectures.
 std::vector<ParameterSpec> architecture_specs(const ModelConfig&);
 ParameterCount architecture_counts(const ModelConfig&);

@@ -77,7 +77,7 @@ Family bert() {
 ModelConfig t5_block() {
   ModelConfig m = encoder_block(Architecture::encoder_decoder);
   m.norm_eps = 1e-6, m.attention_scale = 1, m.position = Position::t5_bias;
-  m.z_loss = 1e-4;
+  m.padding_id = -1, m.z_loss = 1e-4;  // its padding's row is trained as the others
   return m;
 }
 

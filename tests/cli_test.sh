@@ -224,6 +224,17 @@ document import "$hf" --out imported
 document export imported --out exported --verify
 document convert imported --kv-heads 1 --out pooled
 expect 1 'give --data FILE' step imported --batch 1 --seq 4
+# Encoders and encoder-decoders come in and go out as decoders do; what is for decoders says so.
+for name in bert marian mt5 t5_v1_0 t5_v1_1; do
+  document import "$here/tests/data/models/$name" --inspect
+  document import "$here/tests/data/models/$name" --out "$name"
+  document export "$name" --out "$name-hf" --verify
+done
+document export "$here/tests/data/models/transformer_2017_ref" --family transformer_2017_ref --out original-hf --verify
+expect 1 'gpt2 cannot say .*architecture = "encoder"' export bert --out other-hf --family gpt2
+for verb in 'convert bert --kv-heads 1 --out other' 'step bert'; do
+  expect 1 'has model.architecture = encoder, and this is for decoders' $verb
+done
 document convert base --kv-heads 1 --out fewer
 expect 0 '^$' step fewer --text 'a short text' --quiet
 expect 0 '^$' compare fewer base --values --text 'a short text' --quiet
