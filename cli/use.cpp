@@ -90,7 +90,9 @@ int eval(const EvalOptions& o) {
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
-  const Evaluation e = evaluate(decoder_of(loaded, "eval"), tokens, tokenizer.byte_lengths(), 8,
+  const Objective objective(loaded.config.model, loaded.config.train,
+                            objective_tokens(loaded.config.model, tokenizer), context);
+  const Evaluation e = evaluate(*loaded.model, objective, tokens, tokenizer.byte_lengths(), 8,
                                 context, 0, EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {

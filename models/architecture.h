@@ -42,10 +42,10 @@ struct ModelOnBatch {
 /// Makes integers below a bound, (B, T) of i64, other ones with each call.
 using MakeIds = std::function<Tensor(int64_t bound)>;
 /// Builds the model and asks for its inputs: ids and targets; of an encoder the types of its
-/// segments too; of an encoder-decoder what it reads. `mask`: 1 for a token of what an encoder reads
-/// (B, T), or undefined.
+/// segments too; of an encoder-decoder what it reads, made by `source` where that is given. `mask`: 1
+/// for a token of what an encoder reads (B, T), or undefined.
 ModelOnBatch build_on_batch(const ModelConfig&, DType, Device, const MakeIds& ids,
-                            const Tensor& mask = {});
+                            const Tensor& mask = {}, const MakeIds& source = {});
 
 /// The pass of make_report: forward, a training step, or one more token, `seq` being read and
 /// written before. Fills in what the report says of memory.

@@ -13,6 +13,7 @@
 #include "models/config_positions.h"
 #include "models/config_shared.h"
 #include "models/config_unused.h"
+#include "models/objective.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -176,6 +177,7 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
   recompute_layers(recompute, model.layers, where);
+  check_objective(model, *this, where);
   tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,
                ": recompute = ", recompute,
                " needs layers that see their input alone; attention = ",
