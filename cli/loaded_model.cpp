@@ -6,7 +6,7 @@
 #include "data/file.h"
 #include "data/gguf.h"
 #include "data/tokenizer_io.h"
-#include "models/build.h"
+#include "models/architecture.h"
 #include "models/checkpoint.h"
 #include "models/gguf_file.h"
 #include "models/manifest.h"
@@ -42,7 +42,8 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
   check(!target.folder.empty(), name,
         ": has no weights; name a run directory (tally train), a Hugging Face directory or a GGUF "
         "file");
-  LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
+  LoadedModel loaded{target.config, build_language_model(target.config.model, dtype, device),
+                     target.folder};
   if (target.kind == TargetKind::run) {
     check(dtype == DType::f64 || read_run_inputs(target.folder).dtype != "f64", name,
           ": was trained in f64, more than ", dtype, " holds; give --dtype f64");
@@ -57,6 +58,13 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
     read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
   }
   return loaded;
+}
+
+nn::Decoder& decoder_of(const LoadedModel& loaded, const char* verb) {
+  const ModelConfig& c = loaded.config.model;
+  check(c.architecture == Architecture::decoder, verb, ": ", c.name,
+        " has model.architecture = ", architecture_name(c), ", and this is for decoders");
+  return static_cast<nn::Decoder&>(*loaded.model);
 }
 
 Tokenizer load_model_tokenizer(const LoadedModel& loaded) { return load_tokenizer(loaded.folder); }

@@ -119,7 +119,9 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     LoadedModel loaded = load_model(name, dtype, device);
     check(loaded.config.model == s.target.config.model, "--set: the weights of ", name,
           " fix its model; only train.* can be changed here");
-    s.model = std::move(loaded.model);
+    nn::Decoder& decoder = decoder_of(loaded, "step");
+    static_cast<void>(loaded.model.release());
+    s.model.reset(&decoder);
   } else {
     s.model = build_model(s.target.config.model, dtype, device);
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));

@@ -45,7 +45,7 @@ TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
 }
 
 /// Refuses a loss that is NaN or infinite, naming the first weight that is.
-void check_loss(nn::Decoder& model, double loss) {
+void check_loss(nn::Module& model, double loss) {
   if (std::isfinite(loss)) return;
   std::string bad;
   for (const auto& [name, t] : model.named_parameters()) {
@@ -59,7 +59,7 @@ void check_loss(nn::Decoder& model, double loss) {
            : "; the first bad weight is " + bad + ": the checkpoint is damaged");
 }
 
-double weight_bytes(nn::Decoder& model) {
+double weight_bytes(nn::Module& model) {
   double n = 0;
   for (const auto& [name, t] : model.named_parameters()) n += static_cast<double>(t.nbytes());
   return n;
@@ -90,8 +90,10 @@ int eval(const EvalOptions& o) {
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
-  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context, 0,
-                                EvaluationProgress(o.quiet));
+  const Objective objective(loaded.config.model, loaded.config.train,
+                            objective_tokens(loaded.config.model, tokenizer), context);
+  const Evaluation e = evaluate(*loaded.model, objective, tokens, tokenizer.byte_lengths(), 8,
+                                context, 0, EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},
@@ -117,13 +119,13 @@ int generate(const GenerateOptions& o) {
   g.seed = o.seed;
   std::string text;
   if (!o.json) std::fwrite(o.prompt.data(), 1, o.prompt.size(), stdout);
-  const GenerateStats stats =
-      generate_text(*loaded.model, tokenizer, o.prompt, g, [&](std::string_view piece) {
-        text += piece;
-        if (o.json) return;
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        std::fflush(stdout);
-      });
+  const GenerateStats stats = generate_text(decoder_of(loaded, "generate"), tokenizer, o.prompt, g,
+                                            [&](std::string_view piece) {
+                                              text += piece;
+                                              if (o.json) return;
+                                              std::fwrite(piece.data(), 1, piece.size(), stdout);
+                                              std::fflush(stdout);
+                                            });
   const double decode =
       stats.new_tokens > 1 ? static_cast<double>(stats.new_tokens - 1) / stats.decode_seconds : 0;
   const double prefill =

@@ -8,8 +8,8 @@ namespace {
 
 double live_on_meta() { return static_cast<double>(backend(kMeta).memory().live); }
 
-MakeIds ids_on_meta(const ReportOptions& o) {
-  return [o](int64_t) { return empty({o.batch, o.seq}, DType::i64, kMeta); };
+MakeIds ids_on_meta(int64_t batch, int64_t tokens) {
+  return [=](int64_t) { return empty({batch, tokens}, DType::i64, kMeta); };
 }
 
 // As TrainingStep does it: forward, backward, clipping, AdamW.
@@ -52,7 +52,8 @@ void architecture_pass(const ModelConfig& c, const ReportOptions& o, Report& r, 
     decode(c, o, ledger);
     return;
   }
-  const ModelOnBatch model = build_on_batch(c, o.dtype, kMeta, ids_on_meta(o));
+  const ModelOnBatch model = build_on_batch(c, o.dtype, kMeta, ids_on_meta(o.batch, o.seq), {},
+                                            ids_on_meta(o.batch, o.source > 0 ? o.source : o.seq));
   if (o.train) {
     step_of(model, r);
   } else {

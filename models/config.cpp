@@ -14,6 +14,7 @@
 #include "models/config_shared.h"
 #include "models/config_unused.h"
 #include "models/mup.h"
+#include "models/objective.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -179,6 +180,7 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
                "; set warmup to about ", (steps + 19) / 20);
   check_mup(model, *this, where);
   recompute_layers(recompute, model.layers, where);
+  check_objective(model, *this, where);
   tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,
                ": recompute = ", recompute,
                " needs layers that see their input alone; attention = ",

@@ -236,6 +236,9 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
   int64_t sample_every = 0, sample_tokens = 100;
+  // What encoders and encoder-decoders are asked; checked and used by models/objective.h.
+  double corruption = 0.15, mean_span = 3;
+  int64_t sentinels = 100;
   double val_fraction = 0.1;
   std::string recompute = "none";   // models/recompute.h
   std::vector<std::string> probes;  // of probe_names()

@@ -33,7 +33,7 @@ Values measure(const RunConfig& c, int64_t steps) {
   const optim::OptimizerChoice choice = optimizer_of(c.train, c.model);
   const StepOptions options{c.train.batch, c.train.seq, 1, c.train.clip};
   TrainingStep step(
-      *model, [&](nn::Decoder& m) { return optim::make_optimizer(m, choice); }, options, dropout);
+      *model, [&](nn::Module& m) { return optim::make_optimizer(m, choice); }, options, dropout);
   const Shape shape{options.batch, options.seq};
   const Tensor ids = random_ids(shape, c.model.vocab, 1, kCPU),
                targets = random_ids(shape, c.model.vocab, 2, kCPU);
@@ -49,9 +49,9 @@ Values measure(const RunConfig& c, int64_t steps) {
   };
   const std::vector<float> before = look(nullptr);
   for (int64_t i = 0; i < steps; ++i) {
-    const auto r = step.gradients([&](int64_t, std::span<int64_t> x, std::span<int64_t> y) {
-      std::ranges::copy(tokens, x.begin());
-      std::ranges::copy(next, y.begin());
+    const auto r = step.gradients([&](int64_t, const BatchSpans& to) {
+      std::ranges::copy(tokens, to.ids.begin());
+      std::ranges::copy(next, to.targets.begin());
     });
     check(std::isfinite(r.loss) && std::isfinite(r.norm),
           "coordinates: at d_model = ", c.model.d_model, " step ", i + 1, " has the loss ", r.loss,

@@ -11,15 +11,14 @@
 namespace tally {
 namespace {
 
-// "blocks[3]" itself, and its branches, "blocks[3].attention" or "blocks[3].mlp": modules by paths.
-bool is_block(std::string_view module) {
-  return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
-}
+// "blocks[3]" itself, or "encoder.layers[3]", and its branches, "blocks[3].attention" or
+// "blocks[3].mlp": modules by paths.
+bool is_block(std::string_view module) { return module.ends_with(']'); }
 bool is_sublayer(std::string_view module) {
-  static constexpr std::string_view kBranches[] = {".attention", ".delta_net",   ".mamba",
-                                                   ".mlp",       ".mlp.experts", ".parallel"};
-  return module.starts_with("blocks[") &&
-         std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
+  static constexpr std::string_view kBranches[] = {
+      "].attention", "].cross_attention", "].delta_net", "].mamba",
+      "].mlp",       "].mlp.experts",     "].parallel"};
+  return std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
 }
 
 // What an optimizer's update changes: its operand "w"; the one call of such a name that only reads it
@@ -108,7 +107,8 @@ void Probes::attention(const WatchedCall& call, const Entry& entry) {
     return;
   const AttentionMeasure m = measure_attention(*a);
   const std::string_view module = entry.module;
-  const std::string block(module.substr(0, module.rfind('.')));
+  const bool over_memory = module.ends_with(".cross_attention");
+  const std::string block(over_memory ? module : module.substr(0, module.rfind('.')));
   add("attention_entropy", block, m.entropy, m.rows);
   add("attention_saturation", block, m.saturated, m.rows);
   raise("max_logit", block, m.max_logit);

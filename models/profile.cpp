@@ -28,7 +28,7 @@ class Work {
     initialise(*model_, config, o.seed);
     if (o.decode) return;
     model_->recompute = recompute_layers(o.recompute, config.layers);
-    const auto adamw = [](nn::Decoder& model) {
+    const auto adamw = [](nn::Module& model) {
       return std::make_unique<optim::AdamW>(optim::decay_groups(model, 0.1),
                                             optim::AdamW::Options{});
     };
@@ -53,9 +53,9 @@ class Work {
 
  private:
   void train() {
-    step_->gradients([&](int64_t, std::span<int64_t> ids, std::span<int64_t> targets) {
-      std::copy_n(ids_.host<int64_t>().begin(), ids.size(), ids.begin());
-      std::copy_n(targets_.host<int64_t>().begin(), targets.size(), targets.begin());
+    step_->gradients([&](int64_t, const BatchSpans& to) {
+      std::copy_n(ids_.host<int64_t>().begin(), to.ids.size(), to.ids.begin());
+      std::copy_n(targets_.host<int64_t>().begin(), to.targets.size(), to.targets.begin());
     });
     step_->update(1e-4);
   }

@@ -18,7 +18,7 @@ Tensor meta_ids(int64_t batch, int64_t tokens) { return empty({batch, tokens}, D
 
 void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
   model.recompute = recompute_layers(o.recompute, r.config.layers, "account");
-  const auto adamw = [](nn::Decoder& m) {
+  const auto adamw = [](nn::Module& m) {
     return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
   };
   Generator dropout;
@@ -31,7 +31,7 @@ void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
     if (first) r.saved = live() - before;
     first = false;
   };
-  step.gradients([](int64_t, std::span<int64_t>, std::span<int64_t>) {});
+  step.gradients([](int64_t, const BatchSpans&) {});
   step.update(1e-3);
 }
 

@@ -16,6 +16,7 @@ struct ReportOptions {
   DType dtype = DType::f32;
   std::string recompute = "none";  // as train.recompute; of a training step
   int64_t accumulation = 1;        // micro-batches in a training step
+  int64_t source = 0;              // what the encoder of an encoder-decoder reads; 0: seq
 };
 
 /// What a model costs, from a run of the same code on the meta device.

@@ -52,7 +52,10 @@ expect 0 '^$' account bert-base --train --batch 2
 expect 0 '^$' account t5-small --decode
 expect 1 'an encoder writes no text' account bert-base --decode
 expect 1 'leave out --algebra' account t5-small --algebra
-expect 1 'is no decoder .*gradcheck' train bert-base --data short.txt --out run
+expect 1 'the tokenizer has no \[MASK\] or <mask>' train bert-smoke --data "$text" --out run \
+  --tokenizer "$here/tests/data/tokenizer/gpt2_1000.tokenizer.json"
+expect 1 'mean_span has no meaning for model.architecture = encoder' train bert-smoke --data "$text" --out run --set train.mean_span=2
+expect 1 'recompute has no meaning' train t5-smoke --data "$text" --out run --set train.recompute=all
 expect 0 '^$' train bert-base --print-config
 expect 1 'this is for decoders' profile t5-small --steps 1
 # Each occurrence of --data takes one value: the preset after it is a preset.
@@ -222,6 +225,24 @@ document import "$hf" --out imported
 document export imported --out exported --verify
 document convert imported --kv-heads 1 --out pooled
 expect 1 'give --data FILE' step imported --batch 1 --seq 4
+# Encoders and encoder-decoders train, go on and are evaluated as decoders are.
+for preset in bert-smoke t5-v1.1-smoke; do
+  expect 0 '^$' train "$preset" --data some.txt --out "parts-$preset" --steps 3 --quiet --set train.warmup=2 --set train.schedule=constant
+  expect 0 '^$' eval "parts-$preset" --quiet
+  expect 1 'was trained with another objective' train --resume "parts-$preset" --steps 4 --quiet --set train.corruption=0.3
+  expect 0 '^$' train --resume "parts-$preset" --steps 4 --quiet
+done
+# Encoders and encoder-decoders come in and go out as decoders do; what is for decoders says so.
+for name in bert marian mt5 t5_v1_0 t5_v1_1; do
+  document import "$here/tests/data/models/$name" --inspect
+  document import "$here/tests/data/models/$name" --out "$name"
+  document export "$name" --out "$name-hf" --verify
+done
+document export "$here/tests/data/models/transformer_2017_ref" --family transformer_2017_ref --out original-hf --verify
+expect 1 'gpt2 cannot say .*architecture = "encoder"' export bert --out other-hf --family gpt2
+for verb in 'convert bert --kv-heads 1 --out other' 'step bert'; do
+  expect 1 'has model.architecture = encoder, and this is for decoders' $verb
+done
 document convert base --kv-heads 1 --out fewer
 expect 0 '^$' step fewer --text 'a short text' --quiet
 expect 0 '^$' compare fewer base --values --text 'a short text' --quiet
