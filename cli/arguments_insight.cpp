@@ -67,8 +67,8 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_flag("--train", o.account.train, "Forward, backward and update");
   v->add_flag("--decode", o.account.decode, "One new token after --seq cached ones")
       ->excludes("--train");
-  v->add_option("--optimizer", o.account.optimizer, "Whose state is counted: adamw")
-      ->capture_default_str();
+  v->add_option("--optimizer", o.account.optimizer,
+                "Whose update is counted; default: train.optimizer");
   v->add_option("--by", o.account.by, "op, layer, class or phase")->capture_default_str();
   v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
   v->add_option("--train-tokens", o.account.train_tokens,

@@ -98,6 +98,7 @@ void check_step_memory(const StepModel& s, int64_t batch, int64_t seq, int64_t v
   r.train = true;
   r.dtype = s.model->dtype();
   r.recompute = s.target.config.train.recompute;
+  r.optimizer = optimizer_of(s.target.config.train, s.target.config.model);
   const Report report = make_report(s.target.config.model, r);
   const double moved = report.cost.bytes_read + report.cost.bytes_written;
   const double kept =

@@ -87,7 +87,7 @@ struct AccountOptions : Common {
   TargetOptions target;
   int64_t batch = 1, seq = 0;
   bool train = false, decode = false, algebra = false;
-  std::string optimizer = "adamw", by = "op", fit;
+  std::string optimizer, by = "op", fit;
   double train_tokens = 0, flops_per_s = 0, mfu = 0.4;  // how long a training takes
   int64_t devices = 1;
 };

@@ -1,7 +1,7 @@
 // What a pass of an encoder or an encoder-decoder costs, on meta: see make_report.
 #include "autograd/tape.h"
 #include "models/architecture.h"
-#include "optim/adamw.h"
+#include "optim/make.h"
 
 namespace tally {
 namespace {
@@ -12,11 +12,11 @@ MakeIds ids_on_meta(int64_t batch, int64_t tokens) {
   return [=](int64_t) { return empty({batch, tokens}, DType::i64, kMeta); };
 }
 
-// As TrainingStep does it: forward, backward, clipping, AdamW.
+// As TrainingStep does it: forward, backward, clipping, update.
 void step_of(const ModelOnBatch& model, Report& r) {
   model.module->requires_grad();
-  optim::AdamW optimizer(optim::decay_groups(*model.module, 0.1), {});
-  r.optimizer = 2 * r.weights;
+  const auto optimizer = optim::make_optimizer(*model.module, r.options.optimizer);
+  r.optimizer = optim::state_bytes(*optimizer);
   r.gradients = r.weights;
   backend(kMeta).reset_peak();
   const double before = live_on_meta();
@@ -27,8 +27,8 @@ void step_of(const ModelOnBatch& model, Report& r) {
     r.saved = live_on_meta() - before;
     tape.backward(loss);
   }
-  const optim::ClippedNorm clipped = optim::clip_factor(optimizer.groups(), 1);
-  optimizer.step(1e-3, clipped.factor);
+  const optim::ClippedNorm clipped = optim::clip_factor(optimizer->groups(), 1);
+  optimizer->step(1e-3, clipped.factor);
 }
 
 void decode(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
