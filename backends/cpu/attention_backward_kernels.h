@@ -170,7 +170,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
       const F32 kept = factors == nullptr ? prob : prob * load(factors + i);
       store(p + i, kept);
       if (!scores) {
-        found += wildness(kept);
+        found = add_wildness(kept, found);
         continue;
       }
       const F32 g = factors == nullptr ? load(ds + i) : load(ds + i) * load(factors + i);
@@ -181,7 +181,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
         d *= 1.0f - bend * bend;
       }
       store(ds + i, d);
-      found += wildness(d);
+      found = add_wildness(d, found);
     }
   }
   if (any_wild(found)) clear_hidden(at, seen, p, ds);

@@ -7,8 +7,8 @@
 namespace tally::cpu {
 namespace {
 
-/// 0 where a number is finite, else NaN.
-[[gnu::always_inline]] inline F32 wildness(F32 x) { return x * 0.0f; }
+/// Stays 0 while all numbers are finite, and becomes NaN with one that is not.
+[[gnu::always_inline]] inline F32 add_wildness(F32 x, F32 found) { return fma(x, F32{}, found); }
 inline bool is_wild(float x) { return x - x != 0; }
 inline bool any_wild(F32 found) { return sum(found) != 0; }
 
@@ -20,16 +20,18 @@ struct WildRows {
 /// Takes them out of rows [first, last) of a packed panel whose rows are `width` long.
 inline void take_out_wild(float* panel, int64_t first, int64_t last, int64_t width,
                           WildRows& wild) {
-  F32 found{};
-  for (float* p = panel + first * width; p < panel + last * width; p += kLanes)
-    found += wildness(load(p));
-  if (!any_wild(found)) return;
+  F32 found[4] = {};  // four sums, which need not wait for each other
+  const float *p = panel + first * width, *end = panel + last * width;
+  for (; p + 4 * kLanes <= end; p += 4 * kLanes)
+    for (int i = 0; i < 4; ++i) found[i] = add_wildness(load(p + i * kLanes), found[i]);
+  for (; p < end; p += kLanes) found[0] = add_wildness(load(p), found[0]);
+  if (!any_wild((found[0] + found[1]) + (found[2] + found[3]))) return;
   wild.any = true;
   for (int64_t n = first; n < last; ++n) {
-    for (float* p = panel + n * width; p < panel + (n + 1) * width; p += kLanes) {
-      const F32 x = load(p), w = wildness(x);
+    for (float* row = panel + n * width; row < panel + (n + 1) * width; row += kLanes) {
+      const F32 x = load(row), w = add_wildness(x, F32{});
       wild.row[n] |= any_wild(w);
-      store(p, select(w == 0.0f, x, F32{}));
+      store(row, select(w == 0.0f, x, F32{}));
     }
   }
 }
