@@ -101,6 +101,17 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
       ->capture_default_str();
 
   add_step(app, o, run);
+  v = add(app, o.coordinates, coordinates, run, "coordinates",
+          "Does a step move the activations alike at every width? muP's coordinate check",
+          "tally coordinates llama-smoke --set model.mup_base_width=64");
+  add_target(*v, o.coordinates.target);
+  v->add_option("--widths", o.coordinates.widths, "d_model, one after the other")
+      ->delimiter(',')
+      ->check(whole(1, 1 << 20))
+      ->capture_default_str();
+  v->add_option("--steps", o.coordinates.steps, "Steps at train.lr on one batch")
+      ->check(whole(1, 10000))
+      ->capture_default_str();
   v = add(app, o.report, report, run, "report", "Write a run's report.html anew",
           "tally report runs/demo");
   v->add_option("run", o.report.run, "Run directory")->required();

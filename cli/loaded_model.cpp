@@ -9,6 +9,7 @@
 #include "models/architecture.h"
 #include "models/checkpoint.h"
 #include "models/gguf_file.h"
+#include "models/manifest.h"
 #include "models/run_directory.h"
 
 namespace tally::cli {
@@ -48,6 +49,7 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
           ": was trained in f64, more than ", dtype, " holds; give --dtype f64");
     const std::string latest = RunDirectory::open(target.folder).latest();
     check(!latest.empty(), target.folder, ": has no checkpoint yet");
+    check_manifest(latest, {"model.safetensors"});
     read_weights(*loaded.model,
                  Checkpoint::own(target.config.model, latest + "/model.safetensors"));
   } else if (target.kind == TargetKind::gguf) {

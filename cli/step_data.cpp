@@ -9,6 +9,7 @@
 #include "data/text_data.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"
+#include "models/manifest.h"
 #include "models/profile.h"
 #include "models/recompute.h"
 #include "models/report.h"
@@ -28,6 +29,7 @@ void load_run_state(StepModel& s) {
   const std::string trained = read_run_inputs(run.path()).dtype;
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
+  check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   const std::string moments = folder + "/optimizer.safetensors";
   // Weights that were imported or converted: no step has been taken with them.
@@ -125,7 +127,7 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
   s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
-  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t));
+  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t, s.target.config.model));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
   s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());

@@ -112,6 +112,13 @@ struct StepOptions : Common {
 };
 int step(const StepOptions& options);
 
+struct CoordinatesOptions : Common {
+  TargetOptions target;
+  std::vector<int64_t> widths{64, 128, 256, 512};
+  int64_t steps = 4;
+};
+int coordinates(const CoordinatesOptions& options);
+
 struct ReportVerbOptions : Common {
   std::string run;
 };

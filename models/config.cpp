@@ -13,6 +13,7 @@
 #include "models/config_positions.h"
 #include "models/config_shared.h"
 #include "models/config_unused.h"
+#include "models/mup.h"
 #include "models/objective.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
@@ -145,6 +146,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   check_blocks(*this, where);
   check_architecture(*this, where);
   check_all_used(*this, where, spelling);
+  check_mup(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double head = double(std::max(head_dim, global_head_dim)), d = double(d_model),
                width = head * double(heads + std::max(kv_heads, global_kv_heads)) * 2;
@@ -176,6 +178,7 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   }
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
+  check_mup(model, *this, where);
   recompute_layers(recompute, model.layers, where);
   check_objective(model, *this, where);
   tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,

@@ -197,6 +197,7 @@ struct ModelConfig {
 
   Init init = Init::normal;
   double init_std = 0.02;
+  int64_t mup_base_width = 0, mup_base_head_dim = 0;  // models/mup.h; 0: no muP; head_dim
 
   bool operator==(const ModelConfig&) const = default;
 

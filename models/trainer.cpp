@@ -7,6 +7,8 @@
 #include "models/architecture.h"
 #include "models/bad_values.h"
 #include "models/build.h"
+#include "models/manifest.h"
+#include "models/mup.h"
 #include "models/recompute.h"
 #include "models/report.h"
 
@@ -50,7 +52,7 @@ optim::BatchRamp ramp_of(const TrainConfig& t) {
           t.accumulation_start ? t.ramp_steps : 0};
 }
 
-optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
+optim::OptimizerChoice optimizer_of(const TrainConfig& t, const ModelConfig& model) {
   return {t.optimizer,
           t.weight_decay,
           t.beta1,
@@ -62,7 +64,8 @@ optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
           t.muon_scaling,
           t.precondition_every,
           t.precondition_longest,
-          t.rest_lr_scale};
+          t.rest_lr_scale,
+          1 / mup_width(model)};
 }
 
 Generator dropout_of(const TrainConfig& t) {
@@ -86,8 +89,8 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
   if (config_.model.architecture == Architecture::decoder)
     decoder().recompute = recompute_layers(t.recompute, config_.model.layers);
-  const auto optimizer = [t](nn::Module& model) {
-    return optim::make_optimizer(model, optimizer_of(t));
+  const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
+    return optim::make_optimizer(model, choice);
   };
   const StepOptions step{t.batch, objective_.length(), t.accumulation,
                          t.clip,  objective_.source(), objective_.counts_targets()};
@@ -102,8 +105,8 @@ nn::Decoder& Trainer::decoder() {
 }
 
 void Trainer::check_dtype(DType dtype) {
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check(dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16,
+        "train: trains in f32, f64 or bf16 with f32 masters; got ", dtype);
 }
 
 int64_t Trainer::tokens_per_step() const { return passes_of_last_step() * tokens_per_pass(); }
@@ -195,6 +198,7 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   const std::string folder = run.latest();
   check(!folder.empty(), run.path(),
         ": has no checkpoint to go on from; start the run again with another --out");
+  check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   for (const auto& [key, value] : facts) {
     const auto it = state.facts.find(key);

@@ -32,7 +32,7 @@ struct StepResult {
 /// and the masks of dropout.
 optim::LearningRate schedule_of(const TrainConfig& config, const ModelConfig& model);
 optim::BatchRamp ramp_of(const TrainConfig& config);
-optim::OptimizerChoice optimizer_of(const TrainConfig& config);
+optim::OptimizerChoice optimizer_of(const TrainConfig& config, const ModelConfig& model);
 Generator dropout_of(const TrainConfig& config);
 
 /// Trains one model on one device. Everything it does is a function of the configuration, the data

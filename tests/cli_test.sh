@@ -81,8 +81,6 @@ expect 1 'must be a multiple of heads = 3' train llama-smoke --data "$text" --ou
 expect 1 'layers' train bad.json --data "$text" --out run
 expect 1 'with --data' train llama-smoke --out run
 expect 1 'no such run directory' train --resume nowhere
-# F32
-expect 1 'trains in f32 or f64; got bf16' train llama-smoke --data "$text" --out run --dtype bf16
 expect 1 'must be one of reference, cpu, meta' train llama-smoke --data "$text" --out run --device gpu
 expect 1 'cannot make this folder' train llama-smoke --data "$text" --out /proc/run
 expect 1 'no preset, file or folder' eval nowhere

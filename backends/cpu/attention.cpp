@@ -233,6 +233,7 @@ void clear_bias(const ops::AttentionBackward& c, bool one_bias) {
 // dsink[h] = -sum exp(sink - l) dy.y over batches and queries: one more pass over y and dy.
 void sink_gradient(const ops::AttentionBackward& c) {
   parallel_for(c.heads(), 1, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> list;
     for (int64_t h = begin; h < end; ++h) {
       const float sink = c.sink.pointer<const float>()[h * c.sink.strides[0]];
       double sum = 0;
@@ -243,6 +244,10 @@ void sink_gradient(const ops::AttentionBackward& c) {
           if (l[t] == -INFINITY) continue;  // neither keys nor a sink
           double mean = 0;
           for (int64_t d = 0; d < c.value_size(); ++d) mean += double(up(t, d)) * double(out(t, d));
+          if (std::isnan(mean)) {  // of a query that sees no key it is no part of the sum
+            c.list_keys(b, h, t, list);
+            if (list.empty()) continue;
+          }
           sum += std::exp(double(sink) - double(l[t])) * mean;
         }
       }

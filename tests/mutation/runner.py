@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -29,9 +30,19 @@ def nothing(_mutant):
     return []
 
 
-def fails(program, args, number=0):
+def stop_early(_mutant):
+    """Those of a test: the first check that fails is enough."""
+    return ["--abort"]
+
+
+def of_tests(test):
+    """The same where a mutant of a kernel is for this test; None where it is not."""
+    return lambda m: ["--abort"] if test in [*m.options.get("tests", []), *KERNEL_TESTS] else None
+
+
+def fails(program, args, number=0, seconds=1800):
     """Empty where the program passes with the mutant of that number, else its first line."""
-    done = command([program, *args], env={**os.environ, "TALLY_MUTANT": str(number)})
+    done = command([program, *args], seconds, env={**os.environ, "TALLY_MUTANT": str(number)})
     if done.returncode == 0:
         return ""
     first = (done.stdout + done.stderr).strip().splitlines()
@@ -134,7 +145,7 @@ class Runner:
             self.make(self.linked_by(test))
             for source in [*more, ROOT / f"tests/{test}.cpp"]:
                 objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
-            yield test, self.link([*objects, self.test_main()], shadow / test), nothing
+            yield test, self.link([*objects, self.test_main()], shadow / test), stop_early
             objects.pop()
 
     # --- kernels -----------------------------------------------------------------------------
@@ -170,7 +181,7 @@ class Runner:
         for test in dict.fromkeys([*named, *KERNEL_TESTS]):
             self.make([test])
             objects = [self.test_object(test), self.test_main(), found]
-            yield test, self.link(objects, shadow / test), nothing
+            yield test, self.link(objects, shadow / test), of_tests(test)
 
     # --- both --------------------------------------------------------------------------------
 
@@ -193,18 +204,28 @@ class Runner:
         shadow, left = self.shadow(batch.name(), batch.texts()), dict(enumerate(batch.mutants, 1))
         try:
             for name, program, args in self.programs(batch.mutants, stage, shadow):
-                said = "" if batch.alone else fails(program, {a for m in left.values() for a in args(m)})
-                if said:
-                    raise DoesNotBuild(f"{name} fails without a mutant: {said}")
-                for number, m in list(left.items()):
-                    said = fails(program, args(m), number)
+                calls = {n: tuple(args(m)) for n, m in left.items() if args(m) is not None}
+                seconds = {} if batch.alone else self.seconds(name, program, set(calls.values()))
+                for number, call in calls.items():
+                    said = fails(program, call, number, seconds.get(call, 600))
                     if said:
-                        note(m, name or said)
-                        del left[number]
+                        note(left.pop(number), name or said)
                 if not left:
                     break
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
+
+    def seconds(self, name, program, calls):
+        """How long each call may take: a mutant that never ends is caught by that. Without a mutant
+        each must pass."""
+        limits = {}
+        for call in calls:
+            started = time.time()
+            said = fails(program, call)
+            if said:
+                raise DoesNotBuild(f"{name} fails without a mutant: {said}")
+            limits[call] = 60 + 5 * (time.time() - started)
+        return limits
 
     def without_mutant(self, mutant):
         """What the proofs of a mutant's file say of the file as it is: nothing, or they are wrong."""
