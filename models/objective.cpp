@@ -47,26 +47,32 @@ std::vector<std::string> objective_specials(const ModelConfig& m, const TrainCon
   return names;
 }
 
-ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer) {
+ObjectiveTokens find_objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer) {
   ObjectiveTokens found;
   if (m.architecture == Architecture::decoder) return found;
   for (const AddedToken& t : tokenizer.spec().added) {
     if (t.special) found.never.push_back(static_cast<int64_t>(t.id));
   }
+  if (m.architecture == Architecture::encoder) {
+    found.mask = found_or(tokenizer, {"[MASK]", "<mask>"}, -1);
+    return found;
+  }
+  find_sentinels(tokenizer, found);
+  const int64_t end = tokenizer.eot() ? static_cast<int64_t>(*tokenizer.eot()) : -1;
+  found.start = found_or(tokenizer, {"<pad>"}, m.padding_id >= 0 ? m.padding_id : end);
+  return found;
+}
+
+ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer) {
+  const ObjectiveTokens found = find_objective_tokens(m, tokenizer);
   const auto needs = [&](bool there, const char* what) {
     check(there, "the tokenizer has no ", what, ", which architecture = ", architecture_name(m),
           " needs; let train learn a tokenizer of its own (leave --tokenizer away), or add it with "
           "tokenizer train --special");
   };
-  if (m.architecture == Architecture::encoder) {
-    found.mask = found_or(tokenizer, {"[MASK]", "<mask>"}, -1);
-    needs(found.mask >= 0, "[MASK] or <mask>");
-    return found;
-  }
-  find_sentinels(tokenizer, found);
+  if (m.architecture == Architecture::encoder) needs(found.mask >= 0, "[MASK] or <mask>");
+  if (m.architecture != Architecture::encoder_decoder) return found;
   needs(found.sentinels > 0, "<extra_id_0> and the like, each id one less than the one before");
-  const int64_t end = tokenizer.eot() ? static_cast<int64_t>(*tokenizer.eot()) : -1;
-  found.start = found_or(tokenizer, {"<pad>"}, m.padding_id >= 0 ? m.padding_id : end);
   needs(found.start >= 0, "<pad> and no end of text to begin from, and the model no padding_id");
   return found;
 }

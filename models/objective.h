@@ -18,8 +18,10 @@ struct ObjectiveTokens {
   int64_t start = -1;                          // what a decoder of a memory begins to write from
   std::vector<int64_t> never;                  // special tokens: never hidden
 };
-/// Those that a model's architecture needs: [MASK] or <mask>; <extra_id_0>, <extra_id_1>, ... with
-/// <pad>, the model's padding_id or the end of text as the start. Error naming what is missing.
+/// Those that a tokenizer has for a model's architecture: [MASK] or <mask>; <extra_id_0>,
+/// <extra_id_1>, ... with <pad>, the model's padding_id or the end of text as the start.
+ObjectiveTokens find_objective_tokens(const ModelConfig& model, const Tokenizer& tokenizer);
+/// The same. Error naming what is missing for the training.
 ObjectiveTokens objective_tokens(const ModelConfig& model, const Tokenizer& tokenizer);
 /// The special tokens of a tokenizer that is learnt for the model: these and the end of text, which
 /// get the last ids in this order.

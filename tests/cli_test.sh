@@ -232,6 +232,12 @@ for preset in bert-smoke t5-v1.1-smoke; do
   expect 1 'was trained with another objective' train --resume "parts-$preset" --steps 4 --quiet --set train.corruption=0.3
   expect 0 '^$' train --resume "parts-$preset" --steps 4 --quiet
 done
+document generate parts-bert-smoke --prompt 'In the [MASK]eginning'
+document generate parts-t5-v1.1-smoke --prompt 'In the <extra_id_0>ginning' --max-new-tokens 5
+expect 0 '^$' generate parts-t5-v1.1-smoke --prompt 'In the beginning' --greedy --max-new-tokens 5 --quiet
+expect 1 'the prompt has none; put \[MASK\]' generate parts-bert-smoke --prompt 'In the beginning'
+expect 1 'leave --stop and --stats away' generate parts-bert-smoke --prompt '[MASK]' --stop a
+expect 1 'no text to read' generate parts-t5-v1.1-smoke --prompt ''
 # Encoders and encoder-decoders come in and go out as decoders do; what is for decoders says so.
 for name in bert marian mt5 t5_v1_0 t5_v1_1; do
   document import "$here/tests/data/models/$name" --inspect
