@@ -58,7 +58,10 @@ class Loop {
     const std::vector<std::string>& names = s_.config.train.probes;
     if (!logged || names.empty()) return listed ? listed_step() : trainer_.step();
     Probes probes(names, trainer_.optimizer().groups());
+    trainer_.measure_noise(std::ranges::find(names, "noise_scale") != names.end());
     const StepResult r = listed ? listed_step() : trainer_.step();
+    trainer_.measure_noise(false);
+    probes.noise(r.noise);
     probes_ = probes_json(probes.values());
     return r;
   }

@@ -46,9 +46,9 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
-constexpr Names<9> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
-                              "max_logit",    "attention_entropy", "attention_saturation",
-                              "grad_norm",    "update_ratio",      "router_load"};
+constexpr Names<10> kProbes = {
+    "residual_rms",         "sublayer_rms", "log_z",        "max_logit",   "attention_entropy",
+    "attention_saturation", "grad_norm",    "update_ratio", "router_load", "noise_scale"};
 
 /// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
 constexpr double kMaxParameters = 1e15;
@@ -175,6 +175,10 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
     tally::check(std::find(all.begin(), all.end(), probe) != all.end(), where, ": probes: \"",
                  probe, "\" is not known",
                  did_you_mean(probe, std::vector<std::string>(all.begin(), all.end())));
+    tally::check(
+        probe != "noise_scale" || accumulation >= 2, where,
+        ": probes: noise_scale compares a forward pass with all of a step; set accumulation "
+        "to 2 or more");
   }
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "core/ops/loss_row.h"
 #include "core/ops/moe_router.h"
@@ -64,6 +66,13 @@ void Probes::raise(const char* probe, const std::string& place, double value) {
   Mean& m = at(probe, place);
   if (m.count == 0 || !(value <= m.sum)) m.sum = value;
   m.count = 1;
+}
+
+void Probes::noise(const GradientNoise& g) {
+  if (!wants("noise_scale") || g.passes < 2) return;
+  add("noise_scale", "trace", g.trace(), 1);
+  add("noise_scale", "square", g.square(), 1);
+  add("noise_scale", "batches", g.trace() / g.square(), 1);
 }
 
 void Probes::before(const WatchedCall& call) {
@@ -136,15 +145,30 @@ void Probes::loss(const WatchedCall& call) {
   add("log_z", "rms", s[ops::LossStats::kLogZSquared], count, true);
 }
 
+void Probes::record(const std::string& parameter, const Updated& u) {
+  if (u.gradient_squares >= 0) add("grad_norm", parameter, u.gradient_squares, 1, true);
+  if (u.weight > 0) add("update_ratio", parameter, u.change / u.weight, 1);
+}
+
 void Probes::update(const WatchedCall& call) {
+  // A master has no name of its own: the parameter that it is rounded into has.
+  const View *x = call.find("x"), *y = call.find("y");
+  if (updated_.place && x && y && x->data == updated_.place) {
+    const auto name = parameters_.find(y->data);
+    if (name != parameters_.end()) record(name->second, std::exchange(updated_, {}));
+    return;
+  }
   const View *w = updated_parameter(call), *dw = call.find("dw");
   if (!w) return;
+  Updated u{w->data};
+  if (wants("grad_norm") && dw) u.gradient_squares = square_sum(*dw);
+  if (wants("update_ratio") && w->is_dense())
+    std::tie(u.change, u.weight) = change_of(*w, old_parameter_.data());
   const auto name = parameters_.find(w->data);
-  if (name == parameters_.end()) return;
-  if (wants("grad_norm") && dw) add("grad_norm", name->second, square_sum(*dw), 1, true);
-  if (!wants("update_ratio") || !w->is_dense()) return;
-  const auto [change, weight] = change_of(*w, old_parameter_.data());
-  if (weight > 0) add("update_ratio", name->second, change / weight, 1);
+  if (name != parameters_.end())
+    record(name->second, u);
+  else
+    updated_ = u;
 }
 
 void Probes::settle_stream() {

@@ -163,7 +163,7 @@ StepResult Trainer::step() {
   check_finite(r.loss, r.norm, t, dropout_position);
   const double lr = schedule_.at(t);
   step_->update(lr);
-  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z()};
+  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z(), r.noise};
 }
 
 Evaluation Trainer::evaluate(const TokenFile& tokens, int64_t batches) {

@@ -25,7 +25,8 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the step, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  double log_z = 0;  // mean of log Z over the tokens of the step
+  double log_z = 0;     // mean of log Z over the tokens of the step
+  GradientNoise noise;  // while measured
 };
 
 /// What training makes of a configuration: the learning rate of every step, its batch, its optimizer,
@@ -80,6 +81,8 @@ class Trainer {
   optim::Optimizer& optimizer() { return step_->optimizer(); }
   /// How its steps are run: replayed unless changed; the bits are the same.
   void set_mode(StepMode mode) { step_->set_mode(mode); }
+  /// Whether the next steps measure the noise of their gradients (StepResult::noise).
+  void measure_noise(bool on) { step_->measure_noise = on; }
   const TrainingStep& training_step() const { return *step_; }
   const RunConfig& config() const { return config_; }
 

@@ -7,6 +7,7 @@
 #include "autograd/functional.h"
 #include "core/ops/embedding.h"
 #include "data/draws.h"
+#include "models/probe_measures.h"
 
 namespace tally {
 
@@ -202,6 +203,7 @@ TrainingStep::Result TrainingStep::run(const Batch& batch) {
     // The sections of a plan are its first pass, one later pass and the update.
     run_pass(micro, r);
     if (!std::isfinite(r.loss)) return r;
+    measure_first(micro, false, r);
     if (recording() && micro < 2 && !same_places())
       refuse("gradients change their places from one micro-batch to the next");
   }
@@ -219,6 +221,7 @@ TrainingStep::Result TrainingStep::run(const Batch& batch) {
     clip();
   }
   r.norm = number(clip_.norm);
+  r.noise.squares = r.norm * r.norm;
   return r;
 }
 
@@ -278,9 +281,11 @@ TrainingStep::Result TrainingStep::replay(const Batch& batch) {
     r.log_z_sum += pass.value(outputs.log_z);
     r.targets += pass.value(outputs.count);
     if (!std::isfinite(r.loss)) return r;
+    measure_first(micro, true, r);
   }
   p.norm.run(values(0));
   r.norm = p.norm.value(p.norm_value);
+  r.noise.squares = r.norm * r.norm;
   return r;
 }
 
@@ -314,6 +319,23 @@ bool TrainingStep::same_places() {
   }
   if (programs_->places.empty()) programs_->places = places;
   return places == programs_->places;
+}
+
+// A replayed pass writes the gradients where they were recorded, and no tensor has them.
+void TrainingStep::measure_first(int64_t micro, bool played, Result& result) const {
+  if (!measure_noise || micro > 0 || options_.accumulation < 2) return;
+  size_t i = 0;
+  for (const optim::ParameterGroup& g : optimizer_->groups()) {
+    for (const auto& [name, t] : g.parameters) {
+      View gradient = t;
+      gradient.data = played               ? const_cast<void*>(programs_->places[i])
+                      : t.grad().defined() ? t.grad().data()
+                                           : nullptr;
+      if (gradient.data) result.noise.first_squares += square_sum(gradient);
+      ++i;
+    }
+  }
+  result.noise.passes = options_.accumulation;
 }
 
 size_t TrainingStep::recorded_calls() const {

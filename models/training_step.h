@@ -8,6 +8,7 @@
 #include "core/program.h"
 #include "core/random.h"
 #include "models/batch_spans.h"
+#include "models/gradient_noise.h"
 #include "nn/language_model.h"
 #include "optim/optimizer.h"
 
@@ -61,6 +62,7 @@ class TrainingStep {
   /// clipping, and the sum of log Z over the targets that count. All 0 on meta.
   struct Result {
     double loss = 0, norm = 0, log_z_sum = 0, targets = 0;
+    GradientNoise noise;  // where measure_noise is set
     double mean_log_z() const { return targets > 0 ? log_z_sum / targets : 0; }
   };
   /// The gradients of the step. Stops where the loss is not finite, and leaves the gradients there
@@ -88,6 +90,8 @@ class TrainingStep {
   const StepOptions& options() const { return options_; }
   int64_t tokens() const { return options_.batch * options_.seq * options_.accumulation; }
 
+  /// Reads the gradients once more behind the first of several micro-batches.
+  bool measure_noise = false;
   /// Called between the forward and the backward pass of each micro-batch that is not replayed.
   std::function<void()> after_forward;
 
@@ -108,6 +112,7 @@ class TrainingStep {
   void refuse(const std::string& why);
   void forget_programs();
   bool same_places();
+  void measure_first(int64_t micro, bool played, Result& result) const;
   double number(const Tensor& t) const;
   StepValues values(double lr) const;
   void captured(Program& program, const std::function<void()>& work, double lr);

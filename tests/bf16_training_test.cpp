@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/ops/cast.h"
+#include "models/probes.h"
 #include "optim/sgd.h"
 #include "tests/training_helpers.h"
 
@@ -52,6 +53,27 @@ TEST_CASE("bf16: 16 bytes a parameter, weights 2, gradients 2, master 4, moments
   CHECK(states == 12 * n);
   bf.trainer->step();
   CHECK(bf.trainer->training_step().why_not_replayed().empty());
+}
+
+TEST_CASE("bf16: probes measure the masters under the parameters' names", "[training][probes]") {
+  Made bf(tiny(), 400, DType::bf16), f32(tiny());
+  const auto measured = [](Trainer& t) {
+    Probes probes({"update_ratio", "grad_norm"}, t.optimizer().groups());
+    t.step();
+    return probes.values();
+  };
+  for (int i = 0; i < 3; ++i) {
+    const ProbeValues narrow = measured(*bf.trainer), wide = measured(*f32.trainer);
+    for (const char* probe : {"update_ratio", "grad_norm"}) {
+      REQUIRE(narrow.at(probe).size() == wide.at(probe).size());
+      REQUIRE(narrow.at(probe).size() >= 8);
+      for (size_t k = 0; k < wide.at(probe).size(); ++k) {
+        const auto& [name, value] = wide.at(probe)[k];
+        CHECK(narrow.at(probe)[k].first == name);
+        CHECK(narrow.at(probe)[k].second == Approx(value).epsilon(0.1));
+      }
+    }
+  }
 }
 
 TEST_CASE("bf16: training follows f32, is replayed, and goes on from a checkpoint bit for bit",

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/ops/all.h"
+#include "core/sanitizers.h"
 #include "tests/representative_samples.h"
 #include "tests/worse.h"
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "core/ops/all.h"
+#include "core/sanitizers.h"
 #include "tests/op_values.h"
 
 using namespace tally;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/host_backend.h"
+#include "core/sanitizers.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/report.h"
