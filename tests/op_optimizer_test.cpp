@@ -101,6 +101,25 @@ TEST_CASE_METHOD(Setup, "adafactor_update: of a rank-1 square the factors are ex
   }
 }
 
+// A gradient of 0 is that of a branch whose gain is 0, and of a router with one expert a token.
+TEST_CASE_METHOD(Setup, "adafactor_update: a gradient of 0 moves nothing", "[op]") {
+  for (Device d : {kReference, kCPU}) {
+    for (bool t5 : {false, true}) {
+      for (float corner : {0.0F, 2.0F}) {
+        const Tensor w = from_host<float>({1, 1, 1, 1}, {2, 2}, d),
+                     row = from_host<float>({0, 0}, {2}, d), col = from_host<float>({0, 0}, {2}, d),
+                     g = from_host<float>({corner, 0, 0, 0}, {2, 2}, d);
+        ops::AdafactorUpdate::Attrs a{{0.1, 0, true, 1}};
+        a.eps = t5 ? 1e-30 : 0, a.floor = t5 ? 0 : 1.42e-14, a.scaled = false;
+        ops::AdafactorUpdate::into(w, {row, col, {}}, g, {}, a);
+        const Numbers moved = numbers(w);
+        CHECK((corner > 0 ? moved[0] < 1 : moved[0] == 1));
+        CHECK(Numbers(moved.begin() + 1, moved.end()) == Numbers{1, 1, 1});
+      }
+    }
+  }
+}
+
 TEST_CASE_METHOD(Setup, "eigen_basis: eigenvalues fall, the vectors give the matrix back", "[op]") {
   for (Device d : {kReference, kCPU}) {
     for (int64_t n : {1, 2, 7, 24}) {

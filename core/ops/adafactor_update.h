@@ -10,8 +10,9 @@ namespace tally::ops {
 //
 //   g = s dw,   beta_t = 1 - t^-beta2_decay
 //   R = beta_t R + (1 - beta_t) rowmean(g^2 + eps),   C = beta_t C + (1 - beta_t) colmean(g^2 + eps)
-//   V = max(R C / mean(R), floor)           a vector keeps v itself: V = max(v, floor)
-//   u = g / sqrt(V),   u = u / max(1, rms(u) / clip)
+//   r = max(sqrt(R / max(mean(R), sqrt(floor))) sqrt(C), sqrt(floor))
+//   u = g / r,   u = u / max(1, rms(u) / clip)
+//   a vector keeps v itself: r = sqrt(max(v, floor))
 //   size = rho_t max(smallest, rms(w))      or rho_t alone (scaled = false)
 //   m = beta1 m + (1 - beta1) size u        m absent: m = size u
 //   w = (1 - decay x) w - m                 x = size (T5's form) or lr (PyTorch's)
@@ -20,7 +21,8 @@ namespace tally::ops {
 //   w, dw, m (..., I, O)   R (..., I)   C (..., O)   or   w, dw, v, m (I)
 //
 // A vector of means in place of the matrix: 4 (I + O) bytes of state, not 4 I O. Both published forms
-// are options: PyTorch's has eps = 0 and a floor, T5's eps = 1e-30 and no floor.
+// are options: PyTorch's has eps = 0 and a floor, T5's eps = 1e-30 and no floor. R C of two rows of
+// T5's eps is 0 in f32 and a gradient of 0 would move by 0 / 0; hence the roots of each by itself.
 struct AdafactorUpdate {
   static constexpr const char* name = "adafactor_update";
   struct Attrs : UpdateAttrs {
@@ -59,7 +61,8 @@ struct AdafactorUpdate {
       rho = attrs.relative ? std::min(attrs.rate(), 1 / std::sqrt(t)) : attrs.rate();
     }
     static constexpr const char* formula =
-        "u = g / sqrt(R C / mean(R)) / max(1, rms / clip), w = (1 - decay x) w - rho max(smallest, "
+        "u = g / sqrt(R / mean(R)) / sqrt(C) / max(1, rms / clip), w = (1 - decay x) w - rho "
+        "max(smallest, "
         "rms(w)) u";
     static constexpr const char* operands = "dw, scale, w, row, column, m";
     auto views() const { return std::tie(dw, scale, w, row, column, m); }
@@ -73,9 +76,9 @@ struct AdafactorUpdate {
       const double n = static_cast<double>(w.numel()), s = scale.defined() ? 1 : 0;
       if (n == 0) return {};
       const double r = static_cast<double>(row.numel()), c = static_cast<double>(column.numel());
-      const double means = 2 * (r + static_cast<double>(matrices()));  // of R, twice
+      const double means = 2 * (3 * r + static_cast<double>(matrices()));  // and roots of R, twice
       const double second = factored() ? 2 * n * (s + 3) + 4 * (r + c) + means : n * (s + 5);
-      const double direction = s + (factored() ? 4 : 2), scaled = attrs.scaled ? 1 : 0;
+      const double direction = s + (factored() ? 3 : 2), scaled = attrs.scaled ? 1 : 0;
       const double sizes = n * (direction + 2 + 2 * scaled) + 3 + 3 * scaled;
       const double step = n * (direction + (m.defined() ? 6 : 3)) + 3;
       return flops(second + sizes + step) + reads(dw, scale) + updates(w, row, column, m);
@@ -147,17 +150,19 @@ struct AdafactorUpdate {
     template <class T, class F>
     void each(int64_t b, F&& f) const {
       using A = acc_t<T>;
+      const A floor(std::sqrt(attrs.floor));
       A mean(0);
       if (factored()) {
         for (int64_t i = 0; i < rows(); ++i) mean += A(row.row<A>(b)[i]);
-        mean = mean / A(static_cast<double>(rows()));
+        mean = larger(floor, mean / A(static_cast<double>(rows())));
       }
       for (int64_t r = 0; r < rows(); ++r) {
         const int64_t i = b * rows() + r;
+        const A root = factored() ? A(sqrt(A(row.row<A>(b)[r]) / mean)) : A(1);
         for (int64_t d = 0; d < cols(); ++d) {
-          const A v = factored() ? A(row.row<A>(b)[r]) * A(column.row<A>(b)[d]) / mean
-                                 : A(row.row<A>(i)[d]);
-          f(i, d, gradient<T>(i, d) / sqrt(larger(A(attrs.floor), v)), w.row<T>(i)[d]);
+          const A v = factored() ? A(larger(floor, root * A(sqrt(A(column.row<A>(b)[d])))))
+                                 : A(sqrt(larger(A(attrs.floor), A(row.row<A>(i)[d]))));
+          f(i, d, gradient<T>(i, d) / v, w.row<T>(i)[d]);
         }
       }
     }
