@@ -62,15 +62,12 @@ void write_manifest(const std::string& folder, const std::vector<std::string>& f
   write_file_atomic(folder + kManifest, manifest.dump() + "\n");
 }
 
-void check_manifest(const std::string& folder, std::vector<std::string> files) {
+void check_manifest(const std::string& folder, const std::vector<std::string>& files) {
   const std::string path = folder + kManifest;
   const Json manifest = read_json(path);
   // Written without blanks, so that other bytes are another document, or none.
   if (!manifest.is_object() || read_file(path) != manifest.dump() + "\n")
     damaged(path, "it is not as it was written");
-  if (files.empty()) {
-    for (const auto& item : manifest.items()) files.push_back(item.key());
-  }
   for (const std::string& name : files) {
     const Json said = manifest.value(name, Json());
     if (!said.is_object()) damaged(path, "it does not say what " + name + " holds");

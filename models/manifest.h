@@ -10,8 +10,10 @@ namespace tally {
 /// Writes it beside `files`, which lie in `folder`, from what was written there.
 void write_manifest(const std::string& folder, const std::vector<std::string>& files);
 
-/// Error unless `files`, all that the manifest names where none are given, are what was written, bit
-/// for bit: it names the file, and the tensor whose bytes have changed.
-void check_manifest(const std::string& folder, std::vector<std::string> files = {});
+/// Error unless `files`, of a checkpoint all where none are given, are what was written, bit for bit:
+/// it names the file, and the tensor whose bytes have changed. What the manifest leaves out is damage.
+void check_manifest(const std::string& folder,
+                    const std::vector<std::string>& files = {
+                        "model.safetensors", "optimizer.safetensors", "state.json"});
 
 }  // namespace tally

@@ -45,8 +45,7 @@ int rename(const char* from, const char* to) noexcept {
 }
 }
 
-TEST_CASE("manifest: each of 1000 flipped bits of a checkpoint is found",
-          "[training][error]") {
+TEST_CASE("manifest: each of 1000 flipped bits of a checkpoint is found", "[training][error]") {
   register_all();
   Scratch folder;
   RunDirectory run = new_run(folder);
@@ -88,6 +87,8 @@ TEST_CASE("manifest: the damaged tensor is named; files that are cut or missing 
   write_file_atomic(newest + "/state.json", "{}");
   CHECK_THROWS_WITH(check_manifest(newest), Contains("state.json: is damaged: has 2 bytes"));
   CHECK_THROWS_WITH(check_manifest(newest, {"other"}), Contains("does not say what other holds"));
+  write_file_atomic(newest + "/manifest.json", "{}\n");  // vouches for nothing
+  CHECK_THROWS_WITH(check_manifest(newest), Contains("does not say what model.safetensors holds"));
   fs::remove(newest + "/manifest.json");
   CHECK_THROWS_WITH(check_manifest(newest), Contains("manifest.json"));
 }
