@@ -72,7 +72,7 @@ void Probes::noise(const GradientNoise& g) {
   if (!wants("noise_scale") || g.passes < 2) return;
   add("noise_scale", "trace", g.trace(), 1);
   add("noise_scale", "square", g.square(), 1);
-  add("noise_scale", "batches", g.trace() / g.square(), 1);
+  if (g.square() != 0) add("noise_scale", "batches", g.trace() / g.square(), 1);
 }
 
 void Probes::before(const WatchedCall& call) {

@@ -50,6 +50,15 @@ TEST_CASE("noise scale: gradients of known mean and variance give both back", "[
   CHECK(trace == Approx(kSize * kDeviation * kDeviation).epsilon(0.05));
 }
 
+TEST_CASE("noise scale: gradients of 0 have no batch", "[probes]") {
+  Probes probes({"noise_scale"}, {});
+  probes.noise({0, 0, 2});
+  const ProbeValues v = probes.values();
+  CHECK(v.at("noise_scale").size() == 2);
+  CHECK(value(v, "trace") == 0);
+  CHECK(value(v, "square") == 0);
+}
+
 TEST_CASE("noise scale: of a training, replayed or not; one pass has none", "[probes][L82]") {
   RunConfig c = tiny(4);
   Made replayed(c), eager(c), single(tiny(1));
