@@ -14,7 +14,10 @@ int coordinates(const CoordinatesOptions& o) {
   const Target target = resolve_target(o.target.name, o.target.set);
   check(target.folder.empty(), "coordinates: ", o.target.name,
         " has weights of one width; name a preset or a JSON file");
-  const RunConfig& c = target.config;
+  check(parse_device(o.device) == kCPU && parse_dtype(o.dtype) == DType::f32,
+        "coordinates: measures on cpu in f32; leave out --device and --dtype");
+  RunConfig c = target.config;
+  if (o.seed_given) c.train.seed = static_cast<int64_t>(o.seed);
   const std::vector<Coordinate> rows = coordinate_check(c, o.widths, o.steps);
   if (o.json) {
     Json out = {{"widths", o.widths},
