@@ -15,7 +15,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// The directory that a training run writes: config.json, env.json, tokenizer.json, metrics.jsonl,
 /// checkpoints/step-N/ and `latest`, which names the newest whole checkpoint.
 ///
-/// A checkpoint is written into a folder under another name, synced, and renamed; then `latest` is
+/// A checkpoint is written into a folder under another name, with checksums of all that is in it
+/// (models/manifest.h), synced, and renamed; then `latest` is
 /// replaced. Whatever moment the process dies at, the previous or the new checkpoint is whole.
 class RunDirectory {
  public:
@@ -24,6 +25,10 @@ class RunDirectory {
   static void check_free(const std::string& path);
   /// Makes the directory for a new run. Error when it already holds one.
   static RunDirectory create(const std::string& path);
+  /// Makes the directory and lets `fill` write into it. Where that throws, nothing stays that was not
+  /// there before: a run that holds a configuration alone would stand in the way of the next try.
+  static RunDirectory create_whole(const std::string& path,
+                                   const std::function<void(RunDirectory&)>& fill);
   /// Opens a run that is there. Error when it is not one.
   static RunDirectory open(const std::string& path);
   /// True for a directory that a run has written into.
