@@ -40,10 +40,12 @@ int convert(const ConvertOptions& o) {
     backend(kCPU).copy_from_host(t.data(), values.data(), t.nbytes());
     t.storage().note_write("convert");
   }
-  RunDirectory run = RunDirectory::create(o.out);
-  write_file_atomic(run.file("config.json"), to_json_text(config));
-  copy_tokenizer(loaded.folder, run.path());
-  run.save({0, {{"converted from", std::filesystem::path(o.path).filename().string()}}}, after, {});
+  RunDirectory::create_whole(o.out, [&](RunDirectory& run) {
+    write_file_atomic(run.file("config.json"), to_json_text(config));
+    copy_tokenizer(loaded.folder, run.path());
+    run.save({0, {{"converted from", std::filesystem::path(o.path).filename().string()}}}, after,
+             {});
+  });
   if (o.json)
     print_json({{"run", o.out}, {"parameters", model->parameter_count()}});
   else

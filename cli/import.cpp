@@ -85,11 +85,12 @@ int import(const ImportOptions& o) {
   check(!o.out.empty(),
         "import: name the run directory to write with --out, or look only with --inspect");
   LoadedModel loaded = load_model(o.path, dtype_of_options(o), kCPU);
-  RunDirectory run = RunDirectory::create(o.out);
-  write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
-  copy_tokenizer(o.path, run.path());
-  run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
-           loaded.model->named_state(), {});
+  RunDirectory::create_whole(o.out, [&](RunDirectory& run) {
+    write_file_atomic(run.file("config.json"), to_json_text(loaded.config));
+    copy_tokenizer(o.path, run.path());
+    run.save({0, {{"imported from", fs::path(o.path).filename().string()}}},
+             loaded.model->named_state(), {});
+  });
   const int64_t parameters = loaded.model->parameter_count();
   if (o.json)
     print_json({{"run", o.out}, {"parameters", parameters}});

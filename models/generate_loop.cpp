@@ -18,13 +18,13 @@ double seconds_since(Clock::time_point start) {
 
 std::vector<float> to_floats(const Tensor& logits) {
   if (logits.dtype() == DType::f32) return to_host<float>(logits);
-  std::vector<float> out;
-  if (logits.dtype() == DType::f64) {
-    for (double v : to_host<double>(logits)) out.push_back(static_cast<float>(v));
-  } else {
-    for (bf16 v : to_host<bf16>(logits)) out.push_back(static_cast<float>(v));
-  }
-  return out;
+  const auto narrowed = [](const auto& values) {
+    std::vector<float> out(values.size());
+    std::ranges::transform(values, out.begin(), [](auto v) { return static_cast<float>(v); });
+    return out;
+  };
+  return logits.dtype() == DType::f64 ? narrowed(to_host<double>(logits))
+                                      : narrowed(to_host<bf16>(logits));
 }
 
 void check_options(const GenerateOptions& options) {

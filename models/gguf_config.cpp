@@ -46,7 +46,6 @@ void check_general(const Gguf& file, const std::string& origin) {
           value ? detail::shown(metadata_json(*value, what)) : "", why);
   };
   only("general.type", "model", "; only a model can be read");
-  only("split.count", 1, "; a model in parts is not read: merge them with gguf-split");
   if (file.find("general.quantization_version"))
     only("general.quantization_version", 2, "; quantised types of version 2 are read");
 }

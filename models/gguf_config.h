@@ -7,8 +7,8 @@
 namespace tally {
 
 /// What a GGUF file describes: a configuration, and the family that says where its weights lie.
-/// general.architecture is llama (Mistral and SmolLM are that too), gemma, gemma2, gpt2, qwen2 or
-/// qwen3; its entries (llama.block_count, ...) and which tensors are there make the configuration.
+/// general.architecture is llama (Mistral, Mixtral and SmolLM are that too), gemma, gemma2, gpt2,
+/// qwen2, qwen3 or qwen3moe; its entries (llama.block_count, ...) and which tensors are there make the configuration.
 /// Whatever would change the computation and is not known here is refused by name in an Error that
 /// begins with `origin`.
 HfModel gguf_config(const GgufFile&, const std::string& origin);

@@ -60,7 +60,7 @@ void read_gguf_rope(HfReader& r, ModelConfig& m) {
   read_gguf_factors(r, m);
 }
 
-HfFamily gguf_llama() {
+HfFamily gguf_dense() {
   HfFamily f{};
   f.model_type = "llama";
   f.entries = gguf_entries("attention.layer_norm_rms_epsilon");
@@ -92,9 +92,36 @@ HfFamily gguf_llama() {
   return f;
 }
 
+/// Mixtures: the matrices of all experts of a layer in one tensor. Their weights add up to 1.
+void read_gguf_experts(HfReader& r, ModelConfig& m) {
+  m.experts = r.integer("expert_count", 0);
+  const int64_t chosen = r.integer("expert_used_count", 0);
+  const int64_t width = r.integer("expert_feed_forward_length", 0);
+  if (m.experts > 0) m.experts_per_token = chosen, m.expert_d_ff = width;
+}
+void add_gguf_experts(HfFamily& f) {
+  f.fixed.clear();
+  f.rows.insert(f.rows.end(), {{"mlp.router", "ffn_gate_inp"},
+                               {"mlp.experts.gate", "ffn_gate_exps"},
+                               {"mlp.experts.up", "ffn_up_exps"},
+                               {"mlp.experts.down", "ffn_down_exps"}});
+  f.read = [](HfReader& r, ModelConfig& m) {
+    read_gguf_rope(r, m);
+    read_gguf_experts(r, m);
+    r.find("tensor_data_layout");  // a word of the converter
+  };
+}
+
+/// LLaMA, Mistral, Mixtral.
+HfFamily gguf_llama() {
+  HfFamily f = gguf_dense();
+  add_gguf_experts(f);
+  return f;
+}
+
 /// Rotation by halves, as published: q and k lie as they do there.
 HfFamily gguf_halves(const char* architecture) {
-  HfFamily f = gguf_llama();
+  HfFamily f = gguf_dense();
   f.model_type = architecture;
   for (HfRow& row : f.rows) row.order = HfOrder::pieces;
   return f;
@@ -105,6 +132,13 @@ HfFamily gguf_qwen3() {
   f.defaults = [](ModelConfig& m) { m.qk_norm = QKNorm::head; };
   f.rows.push_back({"attention.q_norm", "attn_q_norm"});
   f.rows.push_back({"attention.k_norm", "attn_k_norm"});
+  return f;
+}
+
+HfFamily gguf_qwen3moe() {
+  HfFamily f = gguf_qwen3();
+  f.model_type = "qwen3moe";
+  add_gguf_experts(f);
   return f;
 }
 
@@ -173,8 +207,9 @@ HfFamily gguf_gpt2() {
 }  // namespace
 
 const std::vector<HfFamily>& gguf_families() {
-  static const std::vector<HfFamily> list = {gguf_llama(), gguf_gemma(), gguf_gemma2(),
-                                             gguf_gpt2(),  gguf_qwen3(), gguf_halves("qwen2")};
+  static const std::vector<HfFamily> list = {gguf_llama(),        gguf_gemma(), gguf_gemma2(),
+                                             gguf_gpt2(),         gguf_qwen3(), gguf_qwen3moe(),
+                                             gguf_halves("qwen2")};
   return list;
 }
 

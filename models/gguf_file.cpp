@@ -1,6 +1,7 @@
 #include "models/gguf_file.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/error.h"
 
@@ -71,6 +72,25 @@ uint64_t bytes_asked(const StoredTensor& tensor, const std::string& what) {
   return static_cast<uint64_t>(bytes);
 }
 
+/// A whole number of the metadata; `otherwise` where it is not there.
+int64_t whole_number(const Gguf& file, const char* key, int64_t otherwise,
+                     const std::string& origin) {
+  const GgufValue* value = file.find(key);
+  if (!value) return otherwise;
+  const auto* number = std::get_if<int64_t>(value);
+  check(number, origin, ": ", key, " must be a whole number");
+  return *number;
+}
+
+/// How the name of a part ends.
+std::string part_ending(int64_t number, int64_t count) {
+  const auto digits = [](int64_t n) {
+    const std::string text = std::to_string(n);
+    return std::string(5 - std::min<size_t>(5, text.size()), '0') + text;
+  };
+  return "-" + digits(number) + "-of-" + digits(count) + ".gguf";
+}
+
 }  // namespace
 
 std::vector<StoredTensor> gguf_tensors(const Gguf& file, const std::string& origin) {
@@ -95,11 +115,44 @@ std::vector<StoredTensor> gguf_tensors(const Gguf& file, const std::string& orig
   return tensors;
 }
 
-GgufFile::GgufFile(const std::string& path)
-    : file_(path),
-      content_(parse_gguf(file_.bytes(), path)),
-      tensors_(gguf_tensors(content_, path)) {
-  for (size_t i = 0; i < tensors_.size(); ++i) index_[tensors_[i].name] = i;
+GgufFile::Part::Part(const std::string& path)
+    : file(path), content(parse_gguf(file.bytes(), path)) {}
+
+GgufFile::GgufFile(const std::string& path) {
+  parts_.emplace_back(path);
+  tensors_ = gguf_tensors(content(), path);
+  const int64_t count = whole_number(content(), "split.count", 1, path);
+  if (count != 1) open_others(path, count);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const bool fresh = index_.emplace(tensors_[i].name, i).second;
+    check(fresh, path, ": two of its parts hold the tensor ", quoted_name(tensors_[i].name));
+  }
+}
+
+void GgufFile::open_others(const std::string& path, int64_t count) {
+  check(count >= 1 && count <= 99999, path, ": split.count is ", count,
+        "; a model has 1 to 99999 parts");
+  const int64_t number = whole_number(content(), "split.no", 0, path);
+  check(number == 0, path, ": is part ", number + 1, " of ", count,
+        "; name the first, which ends in ", part_ending(1, count));
+  check(path.ends_with(part_ending(1, count)), path, ": is the first of ", count,
+        " parts, so its name must end in ", part_ending(1, count));
+  const std::string prefix = path.substr(0, path.size() - part_ending(1, count).size());
+  for (int64_t i = 2; i <= count; ++i) {
+    const std::string name = prefix + part_ending(i, count);
+    std::error_code unreadable;
+    check(std::filesystem::exists(name, unreadable), path, ": part ", i, " of ", count, ", ", name,
+          ", is missing");
+    const Gguf& part = parts_.emplace_back(name).content;
+    check(whole_number(part, "split.no", -1, name) == i - 1 &&
+              whole_number(part, "split.count", -1, name) == count,
+          name, ": does not say that it is part ", i, " of ", count);
+    for (StoredTensor& tensor : gguf_tensors(part, name)) tensors_.push_back(std::move(tensor));
+  }
+  const auto found = static_cast<int64_t>(tensors_.size());
+  const int64_t wanted = whole_number(content(), "split.tensors.count", found, path);
+  check(found == wanted, path, ": split.tensors.count is ", wanted, "; its parts hold ", found,
+        " tensors");
 }
 
 const StoredTensor* GgufFile::find(std::string_view name) const {

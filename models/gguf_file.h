@@ -16,18 +16,28 @@ namespace tally {
 /// naming the tensor; an element type that is not read is named.
 std::vector<StoredTensor> gguf_tensors(const Gguf&, const std::string& origin);
 
-/// A GGUF file, mapped into memory and checked.
+/// A GGUF file, mapped into memory and checked. Of a model in parts, PREFIX-00001-of-00003.gguf and
+/// its like, the first is named: it has the metadata, and the tensors of all parts are found here.
+/// Throws Error by name where a part is missing or is not the one its name says, where two hold the
+/// same tensor, or where their number is not what the first says.
 class GgufFile {
  public:
   explicit GgufFile(const std::string& path);
-  const Gguf& content() const { return content_; }
+  /// Of the first part.
+  const Gguf& content() const { return parts_[0].content; }
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   /// nullptr if there is none of that name.
   const StoredTensor* find(std::string_view name) const;
 
  private:
-  MappedFile file_;
-  Gguf content_;
+  struct Part {
+    explicit Part(const std::string& path);
+    MappedFile file;
+    Gguf content;
+  };
+  void open_others(const std::string& path, int64_t count);
+
+  std::vector<Part> parts_;
   std::vector<StoredTensor> tensors_;
   std::map<std::string_view, size_t> index_;
 };

@@ -166,13 +166,20 @@ Json hf_config_to_json(const ModelConfig& config, const HfFamily& family) {
 }
 
 const HfFamily& hf_family_for(const ModelConfig& config) {
+  std::string recorded, nearest, lost;
   for (const HfFamily* family : hf_families()) {
-    if (!std::string_view(family->model_type).ends_with("_ref") && missing(config, *family).empty())
-      return *family;
+    const bool published = !std::string_view(family->model_type).ends_with("_ref");
+    const std::string lacks = missing(config, *family);
+    if (lacks.empty() && published) return *family;
+    if (lacks.empty())
+      recorded += (recorded.empty() ? "--family " : " or ") + std::string(family->model_type);
+    const auto commas = [](const std::string& list) { return std::ranges::count(list, ','); };
+    if (nearest.empty() || commas(lacks) < commas(lost)) nearest = family->model_type, lost = lacks;
   }
-  fail(
-      "export: no published family can say all of this model; name one with --family to see what "
-      "it lacks");
+  check(recorded.empty(), "export: no published family can say all of this model; ", recorded,
+        " can, which this program reads and no public library");
+  fail("export: no published family can say all of this model; the nearest, ", nearest,
+       ", cannot say ", lost);
 }
 
 }  // namespace tally

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "data/file.h"
 #include "data/json.h"
@@ -110,6 +111,26 @@ RunDirectory RunDirectory::create(const std::string& path) {
   check_free(path);
   make_folder(path + "/checkpoints");
   return RunDirectory(path);
+}
+
+RunDirectory RunDirectory::create_whole(const std::string& path,
+                                        const std::function<void(RunDirectory&)>& fill) {
+  std::error_code ignored;
+  const bool is_new = !fs::exists(path, ignored);
+  std::set<fs::path> before;
+  for (const auto& entry : fs::directory_iterator(path, ignored)) before.insert(entry.path());
+  try {
+    RunDirectory run = create(path);
+    fill(run);
+    return run;
+  } catch (...) {
+    std::vector<fs::path> written;
+    for (const auto& entry : fs::directory_iterator(path, ignored))
+      if (!before.contains(entry.path())) written.push_back(entry.path());
+    for (const fs::path& entry : written) fs::remove_all(entry, ignored);
+    if (is_new) fs::remove(path, ignored);
+    throw;
+  }
 }
 
 RunDirectory RunDirectory::open(const std::string& path) {

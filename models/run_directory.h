@@ -25,6 +25,10 @@ class RunDirectory {
   static void check_free(const std::string& path);
   /// Makes the directory for a new run. Error when it already holds one.
   static RunDirectory create(const std::string& path);
+  /// Makes the directory and lets `fill` write into it. Where that throws, nothing stays that was not
+  /// there before: a run that holds a configuration alone would stand in the way of the next try.
+  static RunDirectory create_whole(const std::string& path,
+                                   const std::function<void(RunDirectory&)>& fill);
   /// Opens a run that is there. Error when it is not one.
   static RunDirectory open(const std::string& path);
   /// True for a directory that a run has written into.

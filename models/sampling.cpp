@@ -9,6 +9,9 @@
 namespace tally {
 namespace {
 
+/// Too small to divide by: the limit, the best token.
+constexpr double kNoTemperature = 1e-30;
+
 int64_t best_token(std::span<const float> logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
@@ -46,8 +49,7 @@ std::vector<double> sampling_probabilities(std::span<const float> logits,
   const size_t n = logits.size();
   std::vector<double> p(n, 0);
   const size_t best = static_cast<size_t>(best_token(logits));
-  // A temperature too small to divide by is the limit: the best token.
-  if (options.temperature < 1e-30 || std::isinf(logits[best])) {
+  if (options.temperature < kNoTemperature || std::isinf(logits[best])) {
     p[best] = 1;
     return p;
   }
@@ -60,6 +62,11 @@ std::vector<double> sampling_probabilities(std::span<const float> logits,
   }
   for (double& x : p) x /= sum;
 
+  const bool all = options.top_k == 0 && options.min_p == 0 && options.top_p >= 1;
+  if (all) {  // nothing is cut off, so nothing need be put in order
+    keep(p, {}, 0);
+    return p;
+  }
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] > p[b]; });
@@ -81,6 +88,11 @@ std::vector<double> sampling_probabilities(std::span<const float> logits,
 
 int64_t sample_token(std::span<const float> logits, const SamplingOptions& options,
                      double uniform) {
+  if (options.temperature < kNoTemperature) {
+    options.check();
+    check_logits(logits);
+    return best_token(logits);
+  }
   const std::vector<double> p = sampling_probabilities(logits, options);
   double reached = 0;
   int64_t last = 0;

@@ -277,6 +277,25 @@ else
 fi
 [ ! -f full/latest ] || { echo "a checkpoint was named that was never whole"; failed=$((failed + 1)); }
 
+# The same of what writes a whole run at once: nothing stays that would stand in the way of the next try.
+for verb in "import $here/tests/data/models/gpt2" "convert $here/tests/data/models/gpt2 --kv-heads 1" \
+  "export $here/tests/data/models/gpt2"; do
+  # shellcheck disable=SC2086
+  if (ulimit -f 64; timeout 60 "$tally" $verb --out whole) > out 2> err; then
+    echo "a full disk went unnoticed: $verb"; failed=$((failed + 1))
+  elif [ -e whole ] || ! grep -q 'safetensors' err || [ "$(wc -l < err)" -ne 1 ]; then
+    echo "a full disk, $verb: $(ls whole 2> /dev/null | tr '\n' ' ')$(cat err)"; failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+  rm -rf whole
+done
+mkdir there && echo mine > there/mine
+if (ulimit -f 64; timeout 60 "$tally" import "$here/tests/data/models/gpt2" --out there) > out 2> err ||
+  [ "$(ls there)" != mine ]; then
+  echo "a full disk, import into a folder: $(ls there)"; failed=$((failed + 1))
+fi
+
 # A run that goes on: what it has already may not be given again otherwise, a refusal leaves it as it
 # was, and it works without evaluations, checkpoints and a report.
 quietly() { timeout 60 "$tally" "$@" > out 2> err < /dev/null; }

@@ -97,7 +97,11 @@ TEST_CASE("family: one that can say all of the model is found, or what it lacks 
   CHECK(hf_family_for(trained).model_type == std::string("deepseek_v3"));
   ModelConfig odd = config_of("llama1");
   odd.residual_gain = ResidualGain::vector;
-  CHECK_THROWS_WITH(hf_family_for(odd), Catch::Contains("no published family"));
+  CHECK_THROWS_WITH(hf_family_for(odd), Catch::Contains("no published family") &&
+                                            Catch::Contains("cannot say residual_gain"));
+  // One that only the writer of a recorded case has a name for.
+  CHECK_THROWS_WITH(hf_family_for(config_of("palm_ref")),
+                    Catch::Contains("--family palm_ref") && Catch::Contains("no public library"));
 }
 
 TEST_CASE("family: each has a recorded model", "[model]") {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,8 @@ inline std::string gguf_name(std::string name, const std::string& family) {
       {"pre_feedforward_layernorm", "ffn_norm"},
       {"post_feedforward_layernorm", "post_ffw_norm"},
       {"post_attention_layernorm", family == "gemma2" ? "post_attention_norm" : "ffn_norm"},
+      {"block_sparse_moe.gate", "ffn_gate_inp"},
+      {"block_sparse_moe.experts", "experts"},
       {"mlp.gate_proj", "ffn_gate"},
       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"}};
@@ -96,6 +99,10 @@ inline void put_config(GgufBytes& file, const std::string& family, const ModelCo
   file.number(family + ".attention.value_length", n(m.head_dim));
   file.number(family + ".rope.dimension_count", n(m.head_dim));
   file.real(family + ".rope.freq_base", static_cast<float>(m.rope_base));
+  if (m.experts > 0) {
+    file.number(family + ".expert_count", n(m.experts));
+    file.number(family + ".expert_used_count", n(m.experts_per_token));
+  }
   if (m.rope_scaling == RopeScale::linear) {
     file.text(family + ".rope.scaling.type", "linear");
     file.real(family + ".rope.scaling.factor", static_cast<float>(m.rope_factor));
@@ -107,15 +114,45 @@ inline void put_config(GgufBytes& file, const std::string& family, const ModelCo
   }
 }
 
+/// The experts of a layer, stacked as a converter does it: tensor -> the values of each in turn.
+struct StackedExperts {
+  std::map<std::string, std::map<int, std::vector<float>>> values;
+  std::map<std::string, std::vector<int64_t>> shapes;
+
+  /// True for "blk.0.experts.3.w1.weight" and its like, which are kept for later.
+  bool take(const std::string& name, const StoredTensor& tensor) {
+    const size_t at = name.find("experts.");
+    if (at == std::string::npos) return false;
+    const size_t dot = name.find('.', at + 8);
+    const std::map<std::string, std::string> words = {
+        {"w1", "ffn_gate_exps"}, {"w2", "ffn_down_exps"}, {"w3", "ffn_up_exps"}};
+    const std::string target = name.substr(0, at) + words.at(name.substr(dot + 1, 2)) + ".weight";
+    values[target][std::stoi(name.substr(at + 8, dot - at - 8))] = floats_of(tensor);
+    shapes[target] = tensor.shape;
+    return true;
+  }
+  void write(GgufBytes& file) const {
+    for (const auto& [name, experts] : values) {
+      std::vector<float> all;
+      for (const auto& [number, one] : experts) all.insert(all.end(), one.begin(), one.end());
+      std::vector<int64_t> shape = shapes.at(name);
+      shape.insert(shape.begin(), int64_t(experts.size()));
+      file.tensor(name, shape, all);
+    }
+  }
+};
+
 /// A published folder as a converter writes it.
 inline GgufBytes converted(const std::string& folder, const std::string& family) {
   const ModelConfig m = Checkpoint::hugging_face(folder).config();
   GgufBytes file;
   put_config(file, family, m);
   const WeightFiles weights(folder);
+  StackedExperts experts;
   for (const std::string& name : weights.names()) {
     const StoredTensor& tensor = *weights.find(name);
     const std::string target = gguf_name(name, family);
+    if (experts.take(target, tensor)) continue;
     std::vector<float> values = floats_of(tensor);
     std::vector<int64_t> shape = tensor.shape;
     const size_t columns = shape.size() == 2 ? size_t(shape[1]) : 1;
@@ -131,6 +168,7 @@ inline GgufBytes converted(const std::string& folder, const std::string& family)
     }
     file.tensor(target, shape, values);
   }
+  experts.write(file);
   return file;
 }
 

@@ -1,6 +1,7 @@
 // GGUF files: the container, quantised types, configurations and weights.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 
 #include "data/file.h"
 #include "data/gguf.h"
@@ -84,8 +85,10 @@ TEST_CASE("gguf: metadata come as they were written") {
 
 TEST_CASE("gguf: a converted model has the configuration and weights of the published one") {
   const std::vector<std::pair<std::string, std::string>> models = {
-      {"llama1", "llama"}, {"llama2_gqa_linear", "llama"}, {"smollm", "llama"}, {"gpt2", "gpt2"},
-      {"gemma1", "gemma"}, {"gemma2", "gemma2"},           {"qwen3", "qwen3"}};
+      {"llama1", "llama"}, {"llama2_gqa_linear", "llama"},
+      {"smollm", "llama"}, {"gpt2", "gpt2"},
+      {"gemma1", "gemma"}, {"gemma2", "gemma2"},
+      {"qwen3", "qwen3"},  {"mixtral", "llama"}};
   for (const auto& [name, family] : models) {
     INFO(name);
     const TemporaryFolder folder;
@@ -165,13 +168,16 @@ TEST_CASE("gguf: models that are not read are refused by name") {
     return refused(file.bytes());
   };
   CHECK(with([](GgufBytes&) {}) == "accepted");
-  CHECK_THAT(with([](GgufBytes& f) { f.number("llama.expert_count", 8); }),
-             Contains("expert_count = 8") && Contains("only 0 is"));
+  CHECK_THAT(with([](GgufBytes& f) {
+               f.number("llama.expert_count", 8).number("llama.expert_used_count", 2);
+             }),
+             Contains("blk.0.ffn_gate_inp.weight"));
+  CHECK_THAT(with([](GgufBytes& f) { f.number("llama.expert_shared_count", 1); }),
+             Contains("expert_shared_count") && Contains("not supported for llama"));
   CHECK_THAT(with([](GgufBytes& f) { f.number("llama.logit_scale", 2); }),
              Contains("logit_scale") && Contains("not supported for llama"));
   CHECK_THAT(with([](GgufBytes& f) { f.integers("llama.list", std::vector<int32_t>(5000)); }),
              Contains("llama.list is a list of 5000 elements"));
-  CHECK_THAT(with([](GgufBytes& f) { f.number("split.count", 3); }), Contains("split.count is 3"));
   CHECK_THAT(with([](GgufBytes& f) { f.text("general.type", "adapter"); }), Contains("adapter"));
   CHECK_THAT(with([](GgufBytes& f) { f.number("llama.vocab_size", 5); }),
              Contains("vocab_size is 5"));
@@ -186,6 +192,111 @@ TEST_CASE("gguf: models that are not read are refused by name") {
   bare.text("general.architecture", "llama")
       .tensor("token_embd.weight", {4, 8}, std::vector<float>(32));
   CHECK_THAT(refused(bare.bytes()), Contains("block_count is missing"));
+}
+
+TEST_CASE("gguf: a mixture of Qwen3's block has the matrices of its experts") {
+  // Values that say where they stand: layer, kind, expert, row and column.
+  GgufBytes file;
+  file.text("general.architecture", "qwen3moe");
+  const std::string q = "qwen3moe.";
+  file.number(q + "block_count", 1).number(q + "context_length", 8);
+  file.number(q + "embedding_length", 8).number(q + "feed_forward_length", 5);
+  file.number(q + "attention.head_count", 2).number(q + "attention.head_count_kv", 1);
+  file.number(q + "attention.key_length", 4).number(q + "attention.value_length", 4);
+  file.number(q + "expert_count", 3).number(q + "expert_used_count", 2);
+  file.number(q + "expert_feed_forward_length", 2);
+  file.real(q + "attention.layer_norm_rms_epsilon", 1e-6F);
+  float next = 0;
+  const auto add = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    int64_t n = 1;
+    for (const int64_t size : shape) n *= size;
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& v : values) v = next++;
+    file.tensor(name, shape, values);
+  };
+  add("blk.0.ffn_gate_exps.weight", {3, 2, 8});  // 0 .. 47
+  add("blk.0.ffn_up_exps.weight", {3, 2, 8});    // 48 .. 95
+  add("blk.0.ffn_down_exps.weight", {3, 8, 2});  // 96 .. 143
+  add("blk.0.ffn_gate_inp.weight", {3, 8});      // 144 .. 167
+  add("token_embd.weight", {7, 8});
+  add("output_norm.weight", {8});
+  for (const char* norm : {"attn_norm", "ffn_norm"})
+    add(std::string("blk.0.") + norm + ".weight", {8});
+  for (const char* norm : {"attn_q_norm", "attn_k_norm"})
+    add(std::string("blk.0.") + norm + ".weight", {4});
+  for (const char* m : {"attn_q", "attn_output"})
+    add(std::string("blk.0.") + m + ".weight", {8, 8});
+  for (const char* m : {"attn_k", "attn_v"}) add(std::string("blk.0.") + m + ".weight", {4, 8});
+  const TemporaryFolder folder;
+  write_file_atomic(folder / "x.gguf", file.bytes());
+  const Checkpoint model = Checkpoint::gguf(folder / "x.gguf");
+  CHECK(model.config().experts == 3);
+  CHECK(model.config().experts_per_token == 2);
+  CHECK(model.config().expert_d_ff == 2);
+  CHECK(model.config().router_renormalise);
+  std::vector<float> wide(3 * 4 * 8), down(3 * 8 * 2), router(3 * 8);
+  model.read("blocks.0.mlp.experts.gate_up.weight", std::span<float>(wide));
+  CHECK(wide[0] == 0);
+  CHECK(wide[2 * 8] == 48);            // up of the first expert behind its gate
+  CHECK(wide[4 * 8] == 16);            // gate of the second expert
+  CHECK(wide[(2 * 4 + 3) * 8] == 88);  // last row of the last expert's up
+  model.read("blocks.0.mlp.experts.down.weight", std::span<float>(down));
+  CHECK(down[8 * 2] == 112);
+  model.read("blocks.0.mlp.router.weight", std::span<float>(router));
+  CHECK(router[8] == 152);
+}
+
+TEST_CASE("gguf: a model in parts is read as the model in one file") {
+  const TemporaryFolder folder;
+  const auto part = [&](int number) {
+    return folder / ("model-0000" + std::to_string(number) + "-of-00003.gguf");
+  };
+  const auto numbered = [](GgufBytes& file, int number) -> GgufBytes& {
+    return file.number("split.no", uint32_t(number)).number("split.count", 3);
+  };
+  write_file_atomic(folder / "whole.gguf", converted(fixture("llama1"), "llama").bytes());
+  const GgufFile whole(folder / "whole.gguf");
+  GgufBytes files[3];
+  test::put_config(files[0], "llama", Checkpoint::hugging_face(fixture("llama1")).config());
+  int at = 0;
+  for (const StoredTensor& t : whole.tensors())
+    files[at++ % 3].tensor(t.name, t.shape, floats_of(t));
+  files[0].number("split.tensors.count", uint32_t(at));
+  for (int i = 0; i < 3; ++i) write_file_atomic(part(i + 1), numbered(files[i], i).bytes());
+  const Checkpoint one = Checkpoint::gguf(folder / "whole.gguf"), three = Checkpoint::gguf(part(1));
+  CHECK(one.config().layers == three.config().layers);
+  CHECK(one.sources().size() == three.sources().size());
+  for (const WeightSource& source : one.sources()) {
+    std::vector<float> a(size_t(source.parameter.numel())), b(a.size());
+    one.read(source.parameter.name, std::span<float>(a));
+    three.read(source.parameter.name, std::span<float>(b));
+    INFO(source.parameter.name);
+    CHECK(a == b);
+  }
+
+  const auto refusal = [&](const std::string& path) {
+    return message_of([&] { Checkpoint::gguf(path); });
+  };
+  CHECK_THAT(refusal(part(2)),
+             Contains("is part 2 of 3; name the first") && Contains("-00001-of-00003.gguf"));
+  write_file_atomic(folder / "renamed.gguf", read_file(part(1)));
+  CHECK_THAT(refusal(folder / "renamed.gguf"), Contains("its name must end in"));
+  const std::string last = read_file(part(3));
+  write_file_atomic(part(3), read_file(part(2)));
+  CHECK_THAT(refusal(part(1)), Contains("does not say that it is part 3 of 3"));
+  std::filesystem::remove(part(3));
+  CHECK_THAT(refusal(part(1)), Contains("part 3 of 3") && Contains("is missing"));
+  GgufBytes again;
+  again.tensor(whole.tensors()[0].name, {1}, {1});
+  write_file_atomic(part(3), numbered(again, 2).bytes());
+  CHECK_THAT(refusal(part(1)), Contains("split.tensors.count is"));
+  GgufBytes first;
+  first.tensor("a", {1}, {1}).number("split.no", 0).number("split.count", 3);
+  GgufBytes twice[2];
+  for (int i = 0; i < 2; ++i) twice[i].tensor("a", {1}, {1});
+  write_file_atomic(part(1), first.bytes());
+  for (int i = 0; i < 2; ++i) write_file_atomic(part(i + 2), numbered(twice[i], i + 1).bytes());
+  CHECK_THAT(refusal(part(1)), Contains("two of its parts hold the tensor \"a\""));
 }
 
 TEST_CASE("gguf: hostile files are refused by name, with no memory taken on their word") {

@@ -6,19 +6,26 @@
 #include "backends/cpu/attention_parts.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/narrow.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
 namespace {
 
-HeadIn head_in(const In& view, int64_t b, int64_t h) {
-  const auto head = ops::head<float>(view, b, h);
+template <class T = float>
+HeadInOf<T> head_in(const In& view, int64_t b, int64_t h) {
+  const auto head = ops::head<T>(view, b, h);
   return {head.data, head.row, head.column};
 }
-HeadOut head_out(const Out& view, int64_t b, int64_t h) {
+template <class T = float>
+HeadOutOf<T> head_out(const Out& view, int64_t b, int64_t h) {
   if (!view.defined()) return {};
-  const auto head = ops::head<float>(view, b, h);
+  const auto head = ops::head<T>(view, b, h);
   return {head.data, head.row, head.column, view.accumulate};
+}
+float number(const In& view, int64_t i) {
+  return view.dtype == DType::bf16 ? static_cast<float>(view.pointer<bf16>()[i])
+                                   : view.pointer<float>()[i];
 }
 template <class Head>
 Head from_row(Head head, int64_t t) {
@@ -52,7 +59,7 @@ AttentionRule rule_of(const ops::AttentionScores& c, int64_t b, int64_t h, int64
     r.bias_column = s[3];
   }
   if (c.alibi != 0) r.slope = static_cast<float>(-c.alibi * alibi_slope(h, c.heads()));
-  r.sink = c.sink.defined() ? c.sink.pointer<const float>()[h * c.sink.strides[0]] : -INFINITY;
+  r.sink = c.sink.defined() ? number(c.sink, h * c.sink.strides[0]) : -INFINITY;
   r.scale = static_cast<float>(c.scale);
   r.cap = static_cast<float>(c.cap);
   r.dropout = static_cast<float>(c.dropout.p);
@@ -156,6 +163,26 @@ void attention_forward(const ops::AttentionForward& c) {
       const int64_t h = i / groups % c.heads(), b = i / groups / c.heads();
       each_part(c.visible, i % groups,
                 [&](const AttentionPart& part) { forward_of_part(c, b, h, part); });
+    }
+  });
+}
+
+// bf16: a query at a time, which is what decoding asks for; no bias, which would be bf16 too.
+void attention_half(const ops::AttentionForward& c) {
+  const auto beside = [](const View& v) { return v.shape[3] <= 1 || v.strides[3] == 1; };
+  constexpr int64_t kFewQueries = 8;
+  if (c.tokens() > kFewQueries || c.bias.defined() || c.dropout.p > 0 || c.keys() > kMostKeys ||
+      !beside(c.q) || !beside(c.k) || !beside(c.v) || !beside(c.y) || !fits(c))
+    return through_f32(c);
+  const int64_t tokens = c.tokens(), heads = c.heads();
+  parallel_for(c.batch() * heads * tokens, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t t = i % tokens, h = i / tokens % heads, b = i / tokens / heads;
+      const int64_t g = c.group_of(h);
+      isa().attention_half({rule_of(c, b, h, t, 1), from_row(head_in<uint16_t>(c.q, b, h), t),
+                            head_in<uint16_t>(c.k, b, g), head_in<uint16_t>(c.v, b, g),
+                            from_row(head_out<uint16_t>(c.y, b, h), t),
+                            c.l.pointer<float>() + c.place(b, h, t), scratch()});
     }
   });
 }
@@ -276,6 +303,7 @@ void attention_backward(const ops::AttentionBackward& c) {
 
 void register_attention() {
   kernels<ops::AttentionForward>[kCPU.kind][static_cast<size_t>(DType::f32)] = attention_forward;
+  kernels<ops::AttentionForward>[kCPU.kind][static_cast<size_t>(DType::bf16)] = attention_half;
   kernels<ops::AttentionBackward>[kCPU.kind][static_cast<size_t>(DType::f32)] = attention_backward;
 }
 

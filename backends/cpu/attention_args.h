@@ -5,16 +5,20 @@
 
 namespace tally::cpu {
 
-/// Rows of one head: element (t, d) is data[t * row + d * column].
-struct HeadIn {
-  const float* data;
+/// Rows of one head: element (t, d) is data[t * row + d * column]. T is float, or uint16_t for bf16.
+template <class T>
+struct HeadInOf {
+  const T* data;
   int64_t row, column;
 };
-struct HeadOut {
-  float* data;
+template <class T>
+struct HeadOutOf {
+  T* data;
   int64_t row, column;
   bool add;  // to what is there
 };
+using HeadIn = HeadInOf<float>;
+using HeadOut = HeadOutOf<float>;
 
 /// How some queries of one head look at its keys: queries first .. first + queries - 1 of `visible`;
 /// a mask and documents take away more.
@@ -43,18 +47,22 @@ struct AttentionRule {
 /// to kMaxHeadSize.
 inline constexpr int64_t kAttentionQueries = 256;
 inline constexpr int64_t kMaxHeadSize = 512;
+/// The keys of one query whose scores fit the scratch.
+inline constexpr int64_t kMostKeys = (int64_t{1} << 19) - 64;
 
 /// Some queries of one head, at most kAttentionQueries, against its keys. `resume`: y and l hold what
 /// other keys gave, and these are added to them.
-struct AttentionForwardArgs {
+template <class T>
+struct AttentionForwardArgsOf {
   AttentionRule rule;
-  HeadIn q, k, v;
-  HeadOut y;
+  HeadInOf<T> q, k, v;
+  HeadOutOf<T> y;
   float* l;
   float* scratch;
   int64_t l_step = 1;
   bool resume = false;
 };
+using AttentionForwardArgs = AttentionForwardArgsOf<float>;
 /// The same backwards. dk and dv are added to; data is null where a gradient is not wanted.
 struct AttentionBackwardArgs {
   AttentionRule rule;

@@ -170,7 +170,8 @@ inline void key_block(const AttentionForwardArgs& a, const ForwardState& s, int6
 inline void attention_forward(const AttentionForwardArgs& a) {
   const AttentionRule& r = a.rule;
   if (r.queries <= kFewQueries && !a.resume && single_queries_serve(a)) {
-    for (int64_t t = 0; t < r.queries; ++t) single_query(a, t);
+    for (int64_t t = 0; t < r.queries; ++t)
+      single_query(a, t, a.q.data + t * a.q.row, a.y.data + t * a.y.row, a.y.add);
     return;
   }
   const ForwardState s(a);

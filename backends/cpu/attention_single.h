@@ -2,6 +2,7 @@
 // One query against its keys, as in decoding: here memory is the limit, so keys and values are read
 // once, where they lie, with the elements of a head in the lanes.
 #include "backends/cpu/attention_tile.h"
+#include "backends/cpu/half_kernels.h"
 #include "backends/cpu/rows.h"
 
 namespace tally::cpu {
@@ -9,7 +10,6 @@ namespace {
 
 /// Up to this many queries go one by one: a panel would be almost empty.
 inline constexpr int64_t kFewQueries = 4;
-inline constexpr int64_t kMostKeys = (int64_t{1} << 19) - 64;  // whose scores fit the scratch
 
 inline bool single_queries_serve(const AttentionForwardArgs& a) {
   return a.q.column == 1 && a.k.column == 1 && a.v.column == 1 && a.y.column == 1 &&
@@ -17,10 +17,11 @@ inline bool single_queries_serve(const AttentionForwardArgs& a) {
 }
 
 /// out[n] = q . row n of keys, for 4 rows at a time.
-inline void dot_rows(const float* q, const HeadIn& k, int64_t size, int64_t first, int64_t count,
-                     float* out) {
+template <class T>
+void dot_rows(const float* q, const HeadInOf<T>& k, int64_t size, int64_t first, int64_t count,
+              float* out) {
   for (int64_t n = 0; n < count; n += 4) {
-    const float* row[4];
+    const T* row[4];
     F32 sums[4];
     for (int i = 0; i < 4; ++i) {
       row[i] = k.data + (first + smaller(n + i, count - 1)) * k.row;
@@ -35,8 +36,9 @@ inline void dot_rows(const float* q, const HeadIn& k, int64_t size, int64_t firs
 }
 
 /// y = factor sum over n of p[n] row n of values, columns by columns of four vectors.
-inline void sum_rows(const float* p, const HeadIn& v, int64_t size, int64_t first, int64_t count,
-                     float factor, float* y, bool add) {
+template <class T>
+void sum_rows(const float* p, const HeadInOf<T>& v, int64_t size, int64_t first, int64_t count,
+              float factor, float* y, bool add) {
   for (int64_t d = 0; d < size; d += 4 * kLanes) {
     F32 sums[4];
     int64_t lanes[4];
@@ -46,13 +48,15 @@ inline void sum_rows(const float* p, const HeadIn& v, int64_t size, int64_t firs
       lanes[i] = lanes[i] < 0 ? 0 : lanes[i];
     }
     for (int64_t n = 0; n < count; ++n) {
-      const float* row = v.data + (first + n) * v.row + d;
+      const T* row = v.data + (first + n) * v.row + d;
       const F32 weight = broadcast(p[n]);
       if (lanes[3] >= kLanes) {
-        for (int i = 0; i < 4; ++i) sums[i] = fma(weight, load(row + i * kLanes), sums[i]);
+        for (int i = 0; i < 4; ++i)
+          sums[i] = fma(weight, load_some(row + i * kLanes, All{}), sums[i]);
       } else {
         for (int i = 0; i < 4; ++i)
-          if (lanes[i] > 0) sums[i] = fma(weight, load_first(row + i * kLanes, lanes[i]), sums[i]);
+          if (lanes[i] > 0)
+            sums[i] = fma(weight, load_some(row + i * kLanes, smaller(lanes[i], kLanes)), sums[i]);
       }
     }
     for (int i = 0; i < 4; ++i)
@@ -60,12 +64,13 @@ inline void sum_rows(const float* p, const HeadIn& v, int64_t size, int64_t firs
   }
 }
 
-/// Scores of the keys [run.begin, run.end), whose place is p.
-inline void score_run(const AttentionForwardArgs& a, int64_t t, const ops::KeyRange& run,
-                      float* p) {
+/// Scores of the keys [run.begin, run.end) with query t, whose elements q has; their place is p.
+template <class T>
+void score_run(const AttentionForwardArgsOf<T>& a, int64_t t, const float* q,
+               const ops::KeyRange& run, float* p) {
   const AttentionRule& r = a.rule;
   const int64_t first = run.begin, count = run.end - run.begin, place = r.position(t);
-  dot_rows(a.q.data + t * a.q.row, a.k, r.head_size, first, count, p);
+  dot_rows(q, a.k, r.head_size, first, count, p);
   each_vector(count, [&](int64_t n, auto lanes) {
     F32 s = load_some(p + n, lanes) * r.scale;
     if (r.cap > 0) s = r.cap * tanh(s * (1 / r.cap));
@@ -114,21 +119,23 @@ inline ops::KeyRange shown_keys(const AttentionRule& r, int64_t t, int64_t from,
   return {from, to};
 }
 
-inline void single_query(const AttentionForwardArgs& a, int64_t t) {
+/// Query t, given as q, against its keys; y (+)= what they make of the values.
+template <class T>
+void single_query(const AttentionForwardArgsOf<T>& a, int64_t t, const float* q, float* y,
+                  bool add) {
   const AttentionRule& r = a.rule;
   const ops::KeySet keys = r.visible.of(r.first + t);
   float* p = a.scratch;
   int64_t count = 0;
   for (ops::KeyRange run = keys.next(0); run.begin < run.end; run = keys.next(run.end)) {
-    score_run(a, t, run, p + count);
+    score_run(a, t, q, run, p + count);
     count += run.end - run.begin;
   }
   float total;
   const float top = exponentials(r, count, p, total);
   a.l[t] = total == 0 ? -__builtin_inff() : top + log(broadcast(total))[0];
   const float factor = total == 0 ? 0 : 1 / total;
-  float* y = a.y.data + t * a.y.row;
-  sum_rows(p, a.v, r.value_size, 0, 0, factor, y, a.y.add);  // zeros, or a sink's NaN
+  sum_rows(p, a.v, r.value_size, 0, 0, factor, y, add);  // zeros, or a sink's NaN
   if (total == 0) return;
   for (ops::KeyRange run = keys.next(0); run.begin < run.end; run = keys.next(run.end)) {
     for (ops::KeyRange part = shown_keys(r, t, run.begin, run.end); part.begin < part.end;
@@ -136,6 +143,16 @@ inline void single_query(const AttentionForwardArgs& a, int64_t t) {
       sum_rows(p + part.begin - run.begin, a.v, r.value_size, part.begin, part.end - part.begin,
                factor, y, true);
     p += run.end - run.begin;
+  }
+}
+
+/// Queries one by one whose heads, keys and values are kept in bf16.
+inline void attention_half(const AttentionForwardArgsOf<uint16_t>& a) {
+  float q[kMaxHeadSize], y[kMaxHeadSize];
+  for (int64_t t = 0; t < a.rule.queries; ++t) {
+    widen(a.rule.head_size, a.q.data + t * a.q.row, q);
+    single_query(a, t, q, y, false);
+    narrow(a.rule.value_size, y, a.y.data + t * a.y.row, a.y.add);
   }
 }
 

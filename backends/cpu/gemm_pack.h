@@ -67,31 +67,36 @@ template <class Rows>
 #endif
 }
 
-/// The next kStrip columns of the rows become the vectors t[i].
-template <class Rows>
-[[gnu::always_inline]] inline void transpose_strip(const Rows& rows, F32 (&t)[4]) {
-  const F32 r0 = load_quarters(rows, 0, 0.0f), r1 = load_quarters(rows, 1, 0.0f);
-  const F32 r2 = load_quarters(rows, 2, 0.0f), r3 = load_quarters(rows, 3, 0.0f);
+/// Four columns of the rows, as load_quarters lays them out, become the vectors t[i].
+[[gnu::always_inline]] inline void transpose_quarters(const F32 (&r)[4], F32* t) {
 #if defined(__AVX512F__)
-  const F32 a = _mm512_unpacklo_ps(r0, r1), b = _mm512_unpackhi_ps(r0, r1);
-  const F32 c = _mm512_unpacklo_ps(r2, r3), d = _mm512_unpackhi_ps(r2, r3);
+  const F32 a = _mm512_unpacklo_ps(r[0], r[1]), b = _mm512_unpackhi_ps(r[0], r[1]);
+  const F32 c = _mm512_unpacklo_ps(r[2], r[3]), d = _mm512_unpackhi_ps(r[2], r[3]);
   t[0] = _mm512_shuffle_ps(a, c, 0x44), t[1] = _mm512_shuffle_ps(a, c, 0xee);
   t[2] = _mm512_shuffle_ps(b, d, 0x44), t[3] = _mm512_shuffle_ps(b, d, 0xee);
 #elif defined(__AVX2__)
-  const F32 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
-  const F32 c = _mm256_unpacklo_ps(r2, r3), d = _mm256_unpackhi_ps(r2, r3);
+  const F32 a = _mm256_unpacklo_ps(r[0], r[1]), b = _mm256_unpackhi_ps(r[0], r[1]);
+  const F32 c = _mm256_unpacklo_ps(r[2], r[3]), d = _mm256_unpackhi_ps(r[2], r[3]);
   t[0] = _mm256_shuffle_ps(a, c, 0x44), t[1] = _mm256_shuffle_ps(a, c, 0xee);
   t[2] = _mm256_shuffle_ps(b, d, 0x44), t[3] = _mm256_shuffle_ps(b, d, 0xee);
 #else
-  const F32 a = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
-  const F32 b = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-  const F32 c = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
-  const F32 d = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  const F32 a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  const F32 b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  const F32 c = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  const F32 d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
   t[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
   t[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
   t[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
   t[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 #endif
+}
+
+/// The next kStrip columns of the rows become the vectors t[i].
+template <class Rows>
+[[gnu::always_inline]] inline void transpose_strip(const Rows& rows, F32 (&t)[4]) {
+  const F32 r[] = {load_quarters(rows, 0, 0.0f), load_quarters(rows, 1, 0.0f),
+                   load_quarters(rows, 2, 0.0f), load_quarters(rows, 3, 0.0f)};
+  transpose_quarters(r, t);
 }
 template <class Rows>
 [[gnu::always_inline]] inline void transpose_strip(const Rows& rows, F64 (&t)[2]) {
@@ -102,6 +107,35 @@ template <class Rows>
   t[0] = _mm256_unpacklo_pd(a, b), t[1] = _mm256_unpackhi_pd(a, b);
 #else
   t[0] = __builtin_shufflevector(a, b, 0, 2), t[1] = __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+/// As many columns as there are rows. Each cache line is loaded once: rows a power of two apart share
+/// a set of the first-level cache, which does not hold all of them until the next strip.
+[[gnu::always_inline]] inline void transpose_square(const EvenRows<float>& rows, F32 (&t)[kLanes]) {
+#if defined(__AVX512F__)
+  F32 quarters[4][4];
+  for (int i = 0; i < 4; ++i) {
+    const F32 r0 = load(rows.at(i)), r1 = load(rows.at(i + 4));
+    const F32 r2 = load(rows.at(i + 8)), r3 = load(rows.at(i + 12));
+    const F32 a = _mm512_shuffle_f32x4(r0, r1, 0x44), b = _mm512_shuffle_f32x4(r0, r1, 0xee);
+    const F32 c = _mm512_shuffle_f32x4(r2, r3, 0x44), d = _mm512_shuffle_f32x4(r2, r3, 0xee);
+    quarters[0][i] = _mm512_shuffle_f32x4(a, c, 0x88);
+    quarters[1][i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    quarters[2][i] = _mm512_shuffle_f32x4(b, d, 0x88);
+    quarters[3][i] = _mm512_shuffle_f32x4(b, d, 0xdd);
+  }
+  for (int s = 0; s < 4; ++s) transpose_quarters(quarters[s], t + 4 * s);
+#elif defined(__AVX2__)
+  F32 halves[2][4];
+  for (int i = 0; i < 4; ++i) {
+    const F32 r0 = load(rows.at(i)), r1 = load(rows.at(i + 4));
+    halves[0][i] = _mm256_permute2f128_ps(r0, r1, 0x20);
+    halves[1][i] = _mm256_permute2f128_ps(r0, r1, 0x31);
+  }
+  for (int s = 0; s < 2; ++s) transpose_quarters(halves[s], t + 4 * s);
+#else
+  transpose_strip(rows, t);
 #endif
 }
 

@@ -16,85 +16,108 @@ inline constexpr int kThinRows = 8;
 inline constexpr int kThinRows = 4;
 #endif
 
-/// sums[i] += a's row i times the next strip of the rows b; a is packed (k, Count). A cache line
-/// holds four strips: each of them fetches its quarter of the rows.
-template <int Quarter, class T, int Count>
-[[gnu::always_inline]] inline void thin_vector(const T* a, int64_t ahead, EvenRows<T>& b,
-                                               Vector<T> (&sums)[Count]) {
-  if constexpr (Quarter >= 0)
-    for (int i = Quarter; i < kLanesOf<T>; i += 4) __builtin_prefetch(b.at(i) + ahead, 0, 3);
-  Vector<T> t[kStrip<T>];
-  transpose_strip(b, t);
-  b.skip(kStrip<T>);
-  for (int s = 0; s < kStrip<T>; ++s)
-    for (int i = 0; i < Count; ++i) sums[i] = fma(broadcast(a[s * Count + i]), t[s], sums[i]);
-}
-/// Both vectors of a tile, written out: the compiler would keep a loop, and the sums in memory.
-template <int Quarter, class T, int Count>
-[[gnu::always_inline]] inline void thin_strip(const T*& a, int64_t ahead,
-                                              EvenRows<T> (&b)[kTileVectors],
-                                              Vector<T> (&sums)[kTileVectors][Count]) {
-  static_assert(kTileVectors == 2);
-  thin_vector<Quarter, T, Count>(a, ahead, b[0], sums[0]);
-  thin_vector<Quarter, T, Count>(a, ahead, b[1], sums[1]);
-  a += kStrip<T> * Count;
-}
-
-/// What will be read kReach elements later: further along the rows, or at the start of the rows of
-/// the next tile when less than that is left.
-template <class T>
-struct Reach {
-  static constexpr int64_t kReach = 1024 / sizeof(T);
-  int64_t left, next_tile;  // elements left of the rows; from their end to the next tile's start
-  int64_t ahead() const { return left > kReach ? kReach : kReach + next_tile; }
-};
-
-/// All of a depth block.
+/// sums[i] += a[i] column, one term.
 template <class T, int Count>
-[[gnu::always_inline]] inline void thin_depth(const T* a, int64_t depth, Reach<T>& reach,
-                                              EvenRows<T> (&b)[kTileVectors],
-                                              Vector<T> (&sums)[kTileVectors][Count]) {
-  constexpr int kLine = 4 * kStrip<T>;
-  for (; depth >= kLine; depth -= kLine, reach.left -= kLine) {
-    const int64_t ahead = reach.ahead();
-    thin_strip<0>(a, ahead, b, sums);
-    thin_strip<1>(a, ahead, b, sums);
-    thin_strip<2>(a, ahead, b, sums);
-    thin_strip<3>(a, ahead, b, sums);
+[[gnu::always_inline]] inline void thin_term(const T* a, Vector<T> column,
+                                             Vector<T> (&sums)[Count]) {
+  for (int i = 0; i < Count; ++i) sums[i] = fma(broadcast(a[i]), column, sums[i]);
+}
+/// The next columns of the rows b, as many as a vector has lanes; a is packed (k, Count). Meanwhile half
+/// as many cache lines are fetched from `ahead` on.
+template <class T, int Count>
+[[gnu::always_inline]] inline void thin_square(const T* a, EvenRows<T>& b, const T*& ahead,
+                                               Vector<T> (&sums)[Count]) {
+  constexpr int kLine = 64 / sizeof(T), kFetched = kLanesOf<T> * kLanesOf<T> / kLine / 2;
+  Vector<T> t[kLanesOf<T>];
+  transpose_square(b, t);
+  b.skip(kLanesOf<T>);
+  for (int s = 0; s < kLanesOf<T>; ++s) {
+    if (s < kFetched) __builtin_prefetch(ahead + s * kLine, 0, 3);
+    thin_term<T, Count>(a + s * Count, t[s], sums);
   }
-  reach.left -= depth;
-  for (; depth >= kStrip<T>; depth -= kStrip<T>) thin_strip<-1>(a, 0, b, sums);
-  for (; depth > 0; --depth, a += Count)
-    for (int v = 0; v < kTileVectors; ++v) {
-      T t[kLanesOf<T>];
-      for (int i = 0; i < kLanesOf<T>; ++i) t[i] = *b[v].at(i);
-      b[v].skip(1);
-      for (int i = 0; i < Count; ++i) sums[v][i] = fma(broadcast(a[i]), load(t), sums[v][i]);
-    }
+  ahead += kFetched * kLine;
+}
+/// Reads one number of each cache line of [from, to).
+template <class T>
+[[gnu::always_inline]] inline void touch_lines(const T* from, const T* to) {
+  for (; from < to; from += 64 / sizeof(T))
+    static_cast<void>(*static_cast<const volatile T*>(from));
+}
+/// The next columns, at most as many as a vector has lanes, written down one after the other.
+template <class T>
+[[gnu::noinline]] void copy_columns(EvenRows<T>& b, int64_t columns, T* to) {
+  if (columns == kLanesOf<T>) {
+    Vector<T> t[kLanesOf<T>];
+    transpose_square(b, t);
+    for (int s = 0; s < kLanesOf<T>; ++s) store(to + s * kLanesOf<T>, t[s]);
+  } else {
+    for (int64_t s = 0; s < columns; ++s)
+      for (int i = 0; i < kLanesOf<T>; ++i) to[s * kLanesOf<T> + i] = b.at(i)[s];
+  }
+  b.skip(columns);
+}
+
+/// Where a tile goes: columns [j, j + columns) of C, after `skip` that the tile before has done.
+struct ThinPlace {
+  int64_t j, skip, columns;
+};
+/// Writes the sums of the block of depth that ends before term `end`.
+template <class T, int Count>
+[[gnu::noinline]] void thin_write(const Gemm<T>& g, const ThinPlace& at, int64_t begin, int64_t end,
+                                  const T* sums) {
+  const T* bias = end == g.k && g.bias != nullptr ? g.bias + at.j : nullptr;
+  const TileOut<T> out{g.c + at.j, g.ldc, at.columns, g.alpha, begin > 0 || g.beta != 0, bias, {}};
+  const int rows = static_cast<int>(smaller(g.m, Count));
+  write_edge<T>(rows, kTileVectors, sums + at.skip, out);
+  if (bias != nullptr) add_bias<T>(rows, out);
 }
 
 /// One tile of columns, all of k, block of depth by block of depth. The last tile ends where B ends
 /// and leaves out the columns that the one before it has done.
+///
+/// Rows side by side are no stream that the machine would fetch ahead, so the next tile is fetched in
+/// the order in which it lies in memory: the first half line by line between the sums (faster, and
+/// requests are dropped), the rest by reading it, at the speed of memory. What is read so waits in
+/// the second-level cache.
 template <class T, int Count>
 void thin_tile(const Gemm<T>& g, const T* a, int64_t j) {
   constexpr int64_t n = kLanesOf<T>, kColumns = kTileVectors * n;
-  const int64_t step = gemm_depth(g.k), first = smaller(j, g.n - kColumns), skip = j - first;
+  const int64_t step = gemm_depth(g.k), first = smaller(j, g.n - kColumns);
+  const ThinPlace place{j, j - first, kColumns - (j - first)};
   EvenRows<T> b[] = {{g.b + first * g.ldb, g.ldb}, {g.b + (first + n) * g.ldb, g.ldb}};
-  Reach<T> reach{g.k, kColumns * g.ldb - g.k};
-  for (int64_t p = 0; p < g.k; p += step) {
-    const int64_t depth = smaller(step, g.k - p);
-    const bool last = p + depth == g.k;
-    Vector<T> sums[kTileVectors][Count] = {};
-    thin_depth<T, Count>(a + p * Count, depth, reach, b, sums);
+  const T* ahead = g.b + (first + kColumns) * g.ldb;
+  Vector<T> sums[kTileVectors][Count] = {};
+  int64_t p = 0, begin = 0, end = smaller(step, g.k);
+  const auto finish_block = [&] {
     T copy[Count * kColumns + kColumns];
     for (int i = 0; i < Count; ++i)
-      for (int v = 0; v < kTileVectors; ++v) store(copy + i * kColumns + v * n, sums[v][i]);
-    const T* bias = last && g.bias != nullptr ? g.bias + j : nullptr;
-    const TileOut<T> out{g.c + j, g.ldc, kColumns - skip, g.alpha, p > 0 || g.beta != 0, bias, {}};
-    const int rows = static_cast<int>(smaller(g.m, Count));
-    write_edge<T>(rows, kTileVectors, copy + skip, out);
-    if (bias != nullptr) add_bias<T>(rows, out);
+      for (int v = 0; v < kTileVectors; ++v) {
+        store(copy + i * kColumns + v * n, sums[v][i]);
+        sums[v][i] = Vector<T>{};
+      }
+    thin_write<T, Count>(g, place, begin, end, copy);
+    begin = end, end = smaller(end + step, g.k);
+  };
+  while (begin < g.k) {
+    for (; p + n <= end; p += n) {  // written out: of a loop the compiler keeps the sums in memory
+      static_assert(kTileVectors == 2);
+      thin_square<T, Count>(a + p * Count, b[0], ahead, sums[0]);
+      thin_square<T, Count>(a + p * Count, b[1], ahead, sums[1]);
+    }
+    T copies[kTileVectors][n * n];  // of the columns among which the block ends
+    const int64_t columns = smaller(n, g.k - p);
+    if (p < end)
+      for (int v = 0; v < kTileVectors; ++v) copy_columns(b[v], columns, copies[v]);
+    const int64_t stop = p < end ? p + columns : p;
+    for (int64_t s = 0; p < stop; ++p, ++s) {
+      if (p == end) finish_block();
+      for (int v = 0; v < kTileVectors; ++v)
+        thin_term<T, Count>(a + p * Count, load(copies[v] + s * n), sums[v]);
+    }
+    if (p == end) finish_block();
   }
+  const int64_t next_end = first + 2 * kColumns;
+  if (next_end <= g.n) touch_lines(ahead, g.b + (next_end - 1) * g.ldb + g.k);
 }
 
 /// Columns [j0, j1) of a product with trans_b, at most kThinRows rows and at least a tile of

@@ -5,6 +5,7 @@
 #include "backends/cpu/curve_args.h"
 #include "backends/cpu/dropout_args.h"
 #include "backends/cpu/gemm_args.h"
+#include "backends/cpu/half_args.h"
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
 #include "backends/cpu/optimizer_args.h"
@@ -61,6 +62,12 @@ struct IsaTable {
   /// Some queries of one head (attention_kernels.h, attention_backward_kernels.h).
   void (*attention_forward)(const AttentionForwardArgs& a);
   void (*attention_backward)(const AttentionBackwardArgs& a);
+  void (*attention_half)(const AttentionForwardArgsOf<uint16_t>& a);
+
+  /// Numbers kept in bf16 (half_kernels.h).
+  void (*widen)(int64_t n, const uint16_t* x, float* y);
+  void (*narrow)(int64_t n, const float* x, uint16_t* y, bool add);
+  void (*half_product)(const HalfProduct& g);
 
   /// elementwise_kernels.h
   void (*add)(int64_t n, const float* a, const float* b, float* y, bool add_to);

@@ -10,6 +10,7 @@
 #include "backends/cpu/elementwise_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
 #include "backends/cpu/gemm_thin.h"
+#include "backends/cpu/half_kernels.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/loss_kernels.h"
 #include "backends/cpu/map.h"
@@ -39,6 +40,10 @@ constexpr IsaTable make_table(Isa which) {
       .column_sums = column_sums,
       .attention_forward = attention_forward,
       .attention_backward = attention_backward,
+      .attention_half = attention_half,
+      .widen = widen,
+      .narrow = narrow,
+      .half_product = half_product,
       .add = add,
       .scale = scale,
       .dropout = dropout,

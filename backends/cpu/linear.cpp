@@ -1,7 +1,11 @@
 #include "core/ops/linear.h"
+
+#include <algorithm>
+
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/narrow.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/expert_linear.h"
 #include "core/parallel.h"
@@ -41,6 +45,31 @@ void linear_forward(const ops::Linear::Forward& c) {
   recorder().provider = gemm_provider_name();
 }
 
+// bf16: a few rows, as decoding has, in f32 beside the weights as they are, as many at a time as the
+// scratch holds. With more of them the products cost more than the weights' second pass.
+constexpr int64_t kFewRows = 8;
+
+void linear_half(const ops::Linear::Forward& c) {
+  if (c.y.rows() > kFewRows) return through_f32(c);
+  const int64_t depth = c.w.cols(), out = c.w.rows();
+  const int64_t room = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
+  if (depth > room) return through_f32(c);
+  const int64_t piece = std::clamp<int64_t>(out / 1024, 1, 4) * kGemmColumns;
+  const int64_t most = depth > 0 ? room / depth : c.y.rows();
+  float* x = reinterpret_cast<float*>(thread_scratch().data());
+  for (int64_t first = 0; first < c.y.rows(); first += most) {
+    const int64_t rows = std::min(most, c.y.rows() - first);
+    for (int64_t i = 0; i < rows; ++i)
+      isa().widen(depth, c.x.row<uint16_t>(first + i), x + i * depth);
+    parallel_for(out, piece, [&](int64_t begin, int64_t end) {
+      isa().half_product({rows, begin, end, depth, x, c.w.pointer<uint16_t>(), c.w.row_stride,
+                          c.b.pointer<uint16_t>(), c.y.row<uint16_t>(first), c.y.row_stride,
+                          c.y.accumulate});
+    });
+  }
+  recorder().provider = gemm_provider_name();
+}
+
 template <class T>
 void linear_backward(const ops::Linear::Backward& c) {
   if (!fits_gemm(c.dy) || !fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.dx) ||
@@ -64,6 +93,7 @@ template <class T>
 void expert_forward(const ops::ExpertLinear::Forward& c) {
   c.each<T>(linear_forward<T>);
 }
+void expert_half(const ops::ExpertLinear::Forward& c) { c.each<bf16>(linear_half); }
 template <class T>
 void expert_backward(const ops::ExpertLinear::Backward& c) {
   c.each<T>(linear_backward<T>);
@@ -72,13 +102,16 @@ void expert_backward(const ops::ExpertLinear::Backward& c) {
 }  // namespace
 
 void register_linear() {
-  constexpr size_t f32 = static_cast<size_t>(DType::f32), f64 = static_cast<size_t>(DType::f64);
+  constexpr size_t f32 = static_cast<size_t>(DType::f32), f64 = static_cast<size_t>(DType::f64),
+                   half = static_cast<size_t>(DType::bf16);
   kernels<ops::Linear::Forward>[kCPU.kind][f32] = linear_forward<float>;
   kernels<ops::Linear::Forward>[kCPU.kind][f64] = linear_forward<double>;
+  kernels<ops::Linear::Forward>[kCPU.kind][half] = linear_half;
   kernels<ops::Linear::Backward>[kCPU.kind][f32] = linear_backward<float>;
   kernels<ops::Linear::Backward>[kCPU.kind][f64] = linear_backward<double>;
   kernels<ops::ExpertLinear::Forward>[kCPU.kind][f32] = expert_forward<float>;
   kernels<ops::ExpertLinear::Forward>[kCPU.kind][f64] = expert_forward<double>;
+  kernels<ops::ExpertLinear::Forward>[kCPU.kind][half] = expert_half;
   kernels<ops::ExpertLinear::Backward>[kCPU.kind][f32] = expert_backward<float>;
   kernels<ops::ExpertLinear::Backward>[kCPU.kind][f64] = expert_backward<double>;
 }
