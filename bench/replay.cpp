@@ -67,7 +67,7 @@ class Side {
         model_(build_model(c.model, DType::f32, kCPU)) {
     initialise(*model_, c.model, 1);
     model_->recompute = recompute_layers(c.train.recompute, c.model.layers);
-    const auto adamw = [](nn::Decoder& m) {
+    const auto adamw = [](nn::Module& m) {
       return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
     };
     const int64_t seq = c.train.seq ? c.train.seq : c.model.context;
@@ -113,11 +113,11 @@ class Side {
   }
   double step() {
     const auto t = static_cast<uint64_t>(step_->optimizer().steps());
-    const auto r = step_->gradients([&](int64_t micro, auto ids, auto targets) {
-      for (size_t i = 0; i < ids.size(); ++i) {
+    const auto r = step_->gradients([&](int64_t micro, const BatchSpans& to) {
+      for (size_t i = 0; i < to.ids.size(); ++i) {
         const uint64_t stream = t * 1000 + static_cast<uint64_t>(micro);
-        ids[i] = Philox::word(1, stream, i) % static_cast<uint64_t>(vocab_);
-        targets[i] = Philox::word(2, stream, i) % static_cast<uint64_t>(vocab_);
+        to.ids[i] = Philox::word(1, stream, i) % static_cast<uint64_t>(vocab_);
+        to.targets[i] = Philox::word(2, stream, i) % static_cast<uint64_t>(vocab_);
       }
     });
     step_->update(3e-4);

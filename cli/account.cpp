@@ -9,6 +9,7 @@
 #include "models/config_latent.h"
 #include "models/report.h"
 #include "models/suggest.h"
+#include "models/trainer.h"
 
 namespace tally::cli {
 namespace {
@@ -111,7 +112,7 @@ std::string optimizer_ledger(double parameters) {
   const auto row = [&](const char* what, double each) {
     rows.push_back({what, fmt::format("{}", each), bytes_text(each * parameters)});
   };
-  row("f32 weights + gradients + m + v (ours)", 16);
+  row("f32 weights + gradients + m + v", 16);
   row("  of which m and v", 8);
   row("bf16 weights and gradients, f32 master, m, v", 16);
   row("bf16 weights and gradients, f32 m, v, no master", 12);
@@ -246,20 +247,22 @@ std::string choice_text(const Report& r, double memory, const std::string& asked
 }  // namespace
 
 int account(const AccountOptions& o) {
-  const Target target = resolve_target(o.target.name, o.target.set);
+  std::vector<std::string> set = o.target.set;
+  if (!o.optimizer.empty()) set.push_back("train.optimizer=" + o.optimizer);
+  const Target target = resolve_target(o.target.name, set);
+  const TrainConfig& train = target.config.train;
   if (o.target.print_config) {
     std::fputs(to_json_text(target.config).c_str(), stdout);
     return 0;
   }
-  check(o.optimizer == "adamw", "--optimizer: adamw is the optimizer of this build; got '",
-        o.optimizer, "'");
   ReportOptions options;
+  options.optimizer = optimizer_of(train, target.config.model);
   options.batch = o.batch;
   options.seq = o.seq;
   options.train = o.train;
   options.decode = o.decode;
   options.dtype = dtype_of_options(o);
-  options.recompute = target.config.train.recompute;
+  options.recompute = train.recompute;
   rows_by(Report(), o.by);  // a wrong --by, before anything is printed
   const Report r = make_report(target.config.model, options);
   const double memory = o.fit.empty() ? 0 : parse_bytes(o.fit);

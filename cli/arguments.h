@@ -27,6 +27,7 @@ struct Options {
   AccountOptions account;
   ProfileVerbOptions profile;
   StepOptions step;
+  CoordinatesOptions coordinates;
   ReportVerbOptions report;
   CompareOptions compare;
   VerifyOptions verify;

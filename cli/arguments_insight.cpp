@@ -67,8 +67,8 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
   v->add_flag("--train", o.account.train, "Forward, backward and update");
   v->add_flag("--decode", o.account.decode, "One new token after --seq cached ones")
       ->excludes("--train");
-  v->add_option("--optimizer", o.account.optimizer, "Whose state is counted: adamw")
-      ->capture_default_str();
+  v->add_option("--optimizer", o.account.optimizer,
+                "Whose update is counted; default: train.optimizer");
   v->add_option("--by", o.account.by, "op, layer, class or phase")->capture_default_str();
   v->add_flag("--algebra", o.account.algebra, "Each formula with its numbers");
   v->add_option("--train-tokens", o.account.train_tokens,
@@ -101,6 +101,17 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
       ->capture_default_str();
 
   add_step(app, o, run);
+  v = add(app, o.coordinates, coordinates, run, "coordinates",
+          "Does a step move the activations alike at every width? muP's coordinate check",
+          "tally coordinates llama-smoke --set model.mup_base_width=64");
+  add_target(*v, o.coordinates.target);
+  v->add_option("--widths", o.coordinates.widths, "d_model, one after the other")
+      ->delimiter(',')
+      ->check(whole(1, 1 << 20))
+      ->capture_default_str();
+  v->add_option("--steps", o.coordinates.steps, "Steps at train.lr on one batch")
+      ->check(whole(1, 10000))
+      ->capture_default_str();
   v = add(app, o.report, report, run, "report", "Write a run's report.html anew",
           "tally report runs/demo");
   v->add_option("run", o.report.run, "Run directory")->required();

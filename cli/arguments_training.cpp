@@ -63,7 +63,10 @@ void add_training(CLI::App& app, Options& o, Run& run) {
   v = add(app, o.generate, generate, run, "generate", "Continue a text",
           "tally generate runs/demo --prompt \"And God said\" --max-new-tokens 60");
   v->add_option("run", o.generate.run, "Run or Hugging Face directory")->required();
-  v->add_option("--prompt", o.generate.prompt, "The text to go on with");
+  v->add_option(
+      "--prompt", o.generate.prompt,
+      "The text to go on with; of an encoder-decoder the text to read, <extra_id_0> where "
+      "something is missing; of an encoder a text with [MASK]");
   v->add_option("--max-new-tokens", o.generate.max_new_tokens, "At most so many tokens")
       ->check(whole(0, kMany))
       ->capture_default_str();

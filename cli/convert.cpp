@@ -24,6 +24,7 @@ Conversion conversion_of(const ConvertOptions& o, const ModelConfig& config) {
 
 int convert(const ConvertOptions& o) {
   LoadedModel loaded = load_model(o.path, DType::f32, kCPU);
+  decoder_of(loaded, "convert");
   const Conversion conversion = conversion_of(o, loaded.config.model);
   RunConfig config = loaded.config;
   config.model = conversion.config;

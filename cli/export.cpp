@@ -12,10 +12,12 @@ namespace tally::cli {
 namespace {
 
 /// Largest difference of the logits of both, over the largest logit.
-double difference(nn::Decoder& a, nn::Decoder& b) {
-  const int64_t tokens = std::min<int64_t>(a.options().context, 32);
-  const Tensor ids = random_ids({2, tokens}, a.options().vocab, 1, kCPU);
-  const auto ours = to_doubles(a.logits(ids)), theirs = to_doubles(b.logits(ids));
+double difference(nn::LanguageModel& a, nn::LanguageModel& b, Architecture architecture) {
+  const int64_t tokens = std::min<int64_t>(a.context(), 32);
+  nn::ModelBatch batch{random_ids({2, tokens}, a.vocab(), 1, kCPU), {}, {}, {}};
+  if (architecture == Architecture::encoder_decoder)
+    batch.source = random_ids({2, tokens}, a.vocab(), 2, kCPU);
+  const auto ours = to_doubles(a.batch_logits(batch)), theirs = to_doubles(b.batch_logits(batch));
   double worst = 0, largest = 0;
   for (size_t i = 0; i < ours.size(); ++i) {
     const double d = std::fabs(ours[i] - theirs[i]);
@@ -45,7 +47,8 @@ int export_model(const ExportOptions& o) {
   copy_tokenizer(loaded.folder, o.out);
   double error = 0;
   if (o.verify) {
-    error = difference(*loaded.model, *load_model(o.out, DType::f32, kCPU).model);
+    error =
+        difference(*loaded.model, *load_model(o.out, DType::f32, kCPU).model, config.architecture);
     const double bound = narrow ? 4e-2 : 1e-6;  // rounding the weights to bf16 moves them
     check(error <= bound, o.out, ": the logits differ by ", error, " of the largest, more than ",
           bound, "; do not use this folder");

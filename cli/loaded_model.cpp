@@ -6,9 +6,10 @@
 #include "data/file.h"
 #include "data/gguf.h"
 #include "data/tokenizer_io.h"
-#include "models/build.h"
+#include "models/architecture.h"
 #include "models/checkpoint.h"
 #include "models/gguf_file.h"
+#include "models/manifest.h"
 #include "models/run_directory.h"
 
 namespace tally::cli {
@@ -41,12 +42,14 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
   check(!target.folder.empty(), name,
         ": has no weights; name a run directory (tally train), a Hugging Face directory or a GGUF "
         "file");
-  LoadedModel loaded{target.config, build_model(target.config.model, dtype, device), target.folder};
+  LoadedModel loaded{target.config, build_language_model(target.config.model, dtype, device),
+                     target.folder};
   if (target.kind == TargetKind::run) {
     check(dtype == DType::f64 || read_run_inputs(target.folder).dtype != "f64", name,
           ": was trained in f64, more than ", dtype, " holds; give --dtype f64");
     const std::string latest = RunDirectory::open(target.folder).latest();
     check(!latest.empty(), target.folder, ": has no checkpoint yet");
+    check_manifest(latest, {"model.safetensors"});
     read_weights(*loaded.model,
                  Checkpoint::own(target.config.model, latest + "/model.safetensors"));
   } else if (target.kind == TargetKind::gguf) {
@@ -55,6 +58,13 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
     read_weights(*loaded.model, Checkpoint::hugging_face(target.folder));
   }
   return loaded;
+}
+
+nn::Decoder& decoder_of(const LoadedModel& loaded, const char* verb) {
+  const ModelConfig& c = loaded.config.model;
+  check(c.architecture == Architecture::decoder, verb, ": ", c.name,
+        " has model.architecture = ", architecture_name(c), ", and this is for decoders");
+  return static_cast<nn::Decoder&>(*loaded.model);
 }
 
 Tokenizer load_model_tokenizer(const LoadedModel& loaded) { return load_tokenizer(loaded.folder); }

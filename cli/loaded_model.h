@@ -13,9 +13,11 @@ namespace tally::cli {
 /// A trained model ready to use, from a run directory, a Hugging Face directory or a GGUF file.
 struct LoadedModel {
   RunConfig config;
-  std::unique_ptr<nn::Decoder> model;
+  std::unique_ptr<nn::LanguageModel> model;
   std::string folder;
 };
+/// Its model, where that is a decoder. Error, beginning with `verb`, for another architecture.
+nn::Decoder& decoder_of(const LoadedModel& loaded, const char* verb);
 /// `overrides` change fields of its configuration, as --set does.
 /// Error for a run of f64 in another type: its weights would lose digits.
 LoadedModel load_model(const std::string& name, DType dtype, Device device,

@@ -10,6 +10,7 @@
 #include "data/file.h"
 #include "models/config_json.h"
 #include "models/report.h"
+#include "models/trainer.h"
 
 namespace tally::cli {
 namespace {
@@ -75,6 +76,7 @@ void check_profile_memory(const ModelConfig& config, const ProfileOptions& o) {
   r.batch = o.batch, r.seq = o.seq;
   r.train = !o.decode, r.decode = o.decode;
   r.dtype = o.dtype;
+  r.optimizer = o.optimizer;
   r.recompute = o.recompute;
   check_memory("profile", make_report(config, r).peak);
 }
@@ -112,6 +114,7 @@ int profile(const ProfileVerbOptions& o) {
   options.steps = static_cast<int>(o.steps);
   options.decode = o.decode;
   options.dtype = dtype_of_options(o);
+  options.optimizer = optimizer_of(target.config.train, target.config.model);
   options.device = device_of_options(o);
   options.seed = o.seed;
   options.recompute = target.config.train.recompute;

@@ -60,10 +60,10 @@ Tensor shifted_labels(const RecordedCase& c, const Tensor& ids) {
   return from_host<int64_t>(targets, {b, t}, ids.device());
 }
 
-RecordedModel decoder_of(const RecordedCase& c, std::unique_ptr<nn::Decoder> model) {
-  nn::Decoder& m = *model;
+RecordedModel recorded_decoder(const RecordedCase& c, LoadedModel loaded) {
+  nn::Decoder& m = decoder_of(loaded, "verify");
   const Tensor ids = c.ids("input_ids", m.device()), targets = shifted_labels(c, ids);
-  RecordedModel r{std::move(model),
+  RecordedModel r{std::move(loaded.model),
                   [&m, ids] { return m.logits(ids); },
                   [&m, ids, targets] { return m.loss(ids, targets); },
                   {},
@@ -127,7 +127,7 @@ RecordedModel load_recorded(const RecordedCase& c, const std::string& folder, DT
     case Architecture::decoder:
       break;
   }
-  return decoder_of(c, load_model(folder, dtype, device, overrides).model);
+  return recorded_decoder(c, load_model(folder, dtype, device, overrides));
 }
 
 }  // namespace tally::cli

@@ -9,6 +9,7 @@
 #include "data/text_data.h"
 #include "data/tokenizer_io.h"
 #include "models/build.h"
+#include "models/manifest.h"
 #include "models/profile.h"
 #include "models/recompute.h"
 #include "models/report.h"
@@ -28,6 +29,7 @@ void load_run_state(StepModel& s) {
   const std::string trained = read_run_inputs(run.path()).dtype;
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
+  check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   const std::string moments = folder + "/optimizer.safetensors";
   // Weights that were imported or converted: no step has been taken with them.
@@ -96,6 +98,7 @@ void check_step_memory(const StepModel& s, int64_t batch, int64_t seq, int64_t v
   r.train = true;
   r.dtype = s.model->dtype();
   r.recompute = s.target.config.train.recompute;
+  r.optimizer = optimizer_of(s.target.config.train, s.target.config.model);
   const Report report = make_report(s.target.config.model, r);
   const double moved = report.cost.bytes_read + report.cost.bytes_written;
   const double kept =
@@ -117,13 +120,15 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     LoadedModel loaded = load_model(name, dtype, device);
     check(loaded.config.model == s.target.config.model, "--set: the weights of ", name,
           " fix its model; only train.* can be changed here");
-    s.model = std::move(loaded.model);
+    nn::Decoder& decoder = decoder_of(loaded, "step");
+    static_cast<void>(loaded.model.release());
+    s.model.reset(&decoder);
   } else {
     s.model = build_model(s.target.config.model, dtype, device);
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
   s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
-  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t));
+  s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t, s.target.config.model));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
   s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());

@@ -58,7 +58,10 @@ class Loop {
     const std::vector<std::string>& names = s_.config.train.probes;
     if (!logged || names.empty()) return listed ? listed_step() : trainer_.step();
     Probes probes(names, trainer_.optimizer().groups());
+    trainer_.measure_noise(std::ranges::find(names, "noise_scale") != names.end());
     const StepResult r = listed ? listed_step() : trainer_.step();
+    trainer_.measure_noise(false);
+    probes.noise(r.noise);
     probes_ = probes_json(probes.values());
     return r;
   }
@@ -157,7 +160,7 @@ class Loop {
     if (shown) std::fputs("  sample: ", stderr);
     std::string text;
     // A tokenizer without an end of text has no token that a text begins with.
-    generate_text(trainer_.model(), s_.tokenizer, s_.tokenizer.eot() ? "" : "\n", g,
+    generate_text(trainer_.decoder(), s_.tokenizer, s_.tokenizer.eot() ? "" : "\n", g,
                   [&](std::string_view piece) {
                     text += piece;
                     if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
@@ -220,7 +223,7 @@ class Loop {
 
 int run_session(const TrainOptions& o, Session& s, RunDirectory& run, bool resume) {
   Trainer trainer(s.config, *s.data, s.tokenizer.byte_lengths(), parse_dtype(s.inputs.dtype),
-                  parse_device(s.inputs.device));
+                  parse_device(s.inputs.device), s.tokens);
   if (resume) {
     trainer.resume(run, s.facts);
     check(trainer.steps_done() <= s.config.train.steps, "train: this run has ",

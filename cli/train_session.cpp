@@ -18,7 +18,8 @@ namespace {
 Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   if (!o.tokenizer.empty()) return load_tokenizer(o.tokenizer);
   const int64_t vocab = s.config.model.vocab;
-  if (vocab <= 257) return Tokenizer::bytes(vocab == 257);
+  const bool decoder = s.config.model.architecture == Architecture::decoder;
+  if (vocab <= 257 && decoder) return Tokenizer::bytes(vocab == 257);
   for (const std::string& file : s.inputs.data) {
     check(file.ends_with(".txt"),
           "train: token files say nothing about text; name their tokenizer with --tokenizer (",
@@ -29,6 +30,7 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
       o.quiet ? "" : fmt::format("learning a tokenizer of {} tokens ...\n", vocab).c_str());
   TokenizerTrainOptions options;
   options.vocab_size = vocab;
+  if (!decoder) options.special = objective_specials(s.config.model, s.config.train);
   TextOptions text;
   text.val_fraction = s.config.train.val_fraction;
   return train_tokenizer(s.inputs.data, options, text);
@@ -54,6 +56,11 @@ std::string batch_text(const TrainConfig& t) {
   return text;
 }
 
+/// What decides which tokens a model is asked for.
+std::string objective_text(const TrainConfig& t) {
+  return fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
+}
+
 void open_data_of(Session& s) {
   check_names(s.inputs.data);
   tally::DataOptions options;
@@ -62,6 +69,7 @@ void open_data_of(Session& s) {
     s.data = open_data(s.inputs.data[0], s.tokenizer, options);
   else
     s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
+  s.tokens = objective_tokens(s.config.model, s.tokenizer);
   check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ",
         s.tokenizer.vocab_size(), " tokens, the model ", s.config.model.vocab,
         "; set model.vocab=", s.tokenizer.vocab_size());
@@ -71,6 +79,8 @@ void open_data_of(Session& s) {
              {"seed", to_text(s.config.train.seed)},
              {"batch", batch_text(s.config.train)},
              {"element type", s.inputs.dtype}};
+  if (s.config.model.architecture != Architecture::decoder)
+    s.facts["objective"] = objective_text(s.config.train);
 }
 
 std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
@@ -136,10 +146,6 @@ Session new_session(const TrainOptions& o) {
   if (o.val_fraction >= 0) s.config.train.val_fraction = o.val_fraction;
   s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
   s.config.resolve_and_check(o.target.name);
-  check(o.target.print_config || s.config.model.architecture == Architecture::decoder,
-        "train: ", o.target.name,
-        " is no decoder (model.architecture), and decoders are what it "
-        "trains; `account --train` says what a step of it costs, `gradcheck` proves its gradients");
   s.inputs.data = absolute_paths(o.data);
   s.inputs.device = o.device;
   s.inputs.dtype = o.dtype;
@@ -154,8 +160,10 @@ void open_session_data(const TrainOptions& o, Session& s) {
   s.tokenizer = choose_tokenizer(o, s);
   open_data_of(s);
   const TrainConfig& t = s.config.train;
-  // Throws where the text is too short for a window.
-  static_cast<void>(Dataset(s.data->train, t.seq ? t.seq : s.config.model.context));
+  // Throw where the text is too short for a window, or a window for what is asked of it.
+  const int64_t window = t.seq ? t.seq : s.config.model.context;
+  static_cast<void>(Dataset(s.data->train, window));
+  static_cast<void>(Objective(s.config.model, t, s.tokens, window));
   check_held_out(s);
 }
 

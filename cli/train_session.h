@@ -8,6 +8,7 @@
 #include "data/text_data.h"
 #include "data/tokenizer.h"
 #include "models/config.h"
+#include "models/objective.h"
 #include "models/run_directory.h"
 
 namespace tally::cli {
@@ -18,6 +19,7 @@ struct Session {
   RunInputs inputs;
   Tokenizer tokenizer = Tokenizer::bytes();
   std::optional<TokenSplits> data;
+  ObjectiveTokens tokens;
   std::map<std::string, std::string> facts;  // what a resume must find unchanged
 };
 

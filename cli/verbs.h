@@ -87,7 +87,7 @@ struct AccountOptions : Common {
   TargetOptions target;
   int64_t batch = 1, seq = 0;
   bool train = false, decode = false, algebra = false;
-  std::string optimizer = "adamw", by = "op", fit;
+  std::string optimizer, by = "op", fit;
   double train_tokens = 0, flops_per_s = 0, mfu = 0.4;  // how long a training takes
   int64_t devices = 1;
 };
@@ -111,6 +111,13 @@ struct StepOptions : Common {
   int64_t values = 4;          // first values of each operand
 };
 int step(const StepOptions& options);
+
+struct CoordinatesOptions : Common {
+  TargetOptions target;
+  std::vector<int64_t> widths{64, 128, 256, 512};
+  int64_t steps = 4;
+};
+int coordinates(const CoordinatesOptions& options);
 
 struct ReportVerbOptions : Common {
   std::string run;

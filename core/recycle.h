@@ -2,21 +2,13 @@
 #include <cstddef>
 #include <new>
 
+#include "core/sanitizers.h"
+
 namespace tally {
 
 /// False under AddressSanitizer: there every object has memory of its own, so that its ends and its
 /// end of life are seen.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool kRecycle = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool kRecycle = false;
-#else
-inline constexpr bool kRecycle = true;
-#endif
-#else
-inline constexpr bool kRecycle = true;
-#endif
+inline constexpr bool kRecycle = !kAddressSanitizer;
 
 /// Memory for headers of one size, kept by a thread for the next ones: an op makes two or three and
 /// should not meet malloc. Instances are `thread_local constinit`; they can be used to the very end

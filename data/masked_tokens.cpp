@@ -1,6 +1,7 @@
 #include "data/masked_tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 
@@ -10,6 +11,23 @@ namespace {
 constexpr uint64_t kMaskedTokens = 0x6d61736b6564;  // "masked"
 
 bool is_share(double p) { return p >= 0 && p <= 1; }
+
+bool may_be_chosen(const MaskedTokenOptions& o, int64_t id) {
+  return std::find(o.never.begin(), o.never.end(), id) == o.never.end();
+}
+
+// Hides one token of those that may be, each as likely.
+void mask_one(const MaskedTokenOptions& o, const Draws& draws, std::span<int64_t> ids,
+              std::span<int64_t> targets) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (may_be_chosen(o, ids[i])) places.push_back(i);
+  }
+  if (places.empty()) return;
+  const auto count = static_cast<int64_t>(places.size());
+  const size_t place = places[static_cast<size_t>(below(draws.block(ids.size())[0], count))];
+  targets[place] = std::exchange(ids[place], o.mask_id);
+}
 
 }  // namespace
 
@@ -30,6 +48,7 @@ void mask_tokens(const MaskedTokenOptions& o, const SequenceKey& key, std::span<
   check(ids.size() == targets.size(), "masked_tokens: ids and targets must have one length; got ",
         ids.size(), " and ", targets.size());
   const Draws draws(key, kMaskedTokens);
+  bool chosen = false;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int64_t id = ids[i];
     check(id >= 0 && id < o.vocab, "masked_tokens: ids must be in 0..", o.vocab - 1, "; place ", i,
@@ -37,14 +56,16 @@ void mask_tokens(const MaskedTokenOptions& o, const SequenceKey& key, std::span<
     targets[i] = kIgnoredTarget;
     const auto words = draws.block(i);  // to choose: two; what becomes of it; which other id
     if (to_uniform(words[0], words[1]) >= o.rate) continue;
-    if (std::find(o.never.begin(), o.never.end(), id) != o.never.end()) continue;
+    if (!may_be_chosen(o, id)) continue;
     targets[i] = id;
+    chosen = true;
     const double share = words[2] * 0x1p-32;
     if (share < o.mask_share)
       ids[i] = o.mask_id;
     else if (share < o.mask_share + o.random_share)
       ids[i] = below(words[3], o.vocab);
   }
+  if (o.at_least_one && !chosen) mask_one(o, draws, ids, targets);
 }
 
 }  // namespace tally

@@ -208,10 +208,9 @@ void save_tiktoken(const Tokenizer& tokenizer, const std::string& path) {
   const TokenizerSpec& spec = tokenizer.spec();
   std::vector<bool> reached(spec.tokens.size());
   for (size_t i = 0; i < spec.merges.size(); ++i) {
-    const TokenId result = spec.merges[i].result;
-    check(i == 0 || spec.merges[i - 1].result <= result, path,
-          ": a rank file needs ids in the order of the merges; merge ", i + 1, " gives id ", result,
-          " after id ", spec.merges[i - 1].result, "; write tokenizer.json instead");
+    const TokenId result = spec.merges[i].result, before = i == 0 ? 0 : spec.merges[i - 1].result;
+    check(before <= result, path, ": a rank file needs ids in the order of the merges; merge ",
+          i + 1, " gives id ", result, " after id ", before, "; write tokenizer.json instead");
     reached[result] = true;
   }
   std::string out;

@@ -170,11 +170,12 @@ class Algebra {
     if (!r_.options.train) return;
     add("gradients", fmt::format("{} N", element()), fmt::format("{} x {}", element(), total),
         element() * count, r_.gradients, "bytes");
-    add("AdamW's m and v", fmt::format("{} N", 2 * element()),
-        fmt::format("{} x {}", 2 * element(), total), 2 * element() * count, r_.optimizer, "bytes");
-    add("all three (L81)", fmt::format("{} N", 4 * element()),
-        fmt::format("{} x {}", 4 * element(), total), 4 * element() * count,
-        r_.weights + r_.gradients + r_.optimizer, "bytes");
+    const bool narrow = r_.options.dtype == DType::bf16;  // which has f32 masters
+    const auto state = narrow ? 12 : 2 * element(), all = state + 2 * element();
+    add(narrow ? "AdamW's masters, m and v" : "AdamW's m and v", fmt::format("{} N", state),
+        fmt::format("{} x {}", state, total), state * count, r_.optimizer, "bytes");
+    add("all three (L81)", fmt::format("{} N", all), fmt::format("{} x {}", all, total),
+        all * count, r_.weights + r_.gradients + r_.optimizer, "bytes");
   }
 
   // L91 to L95: intensities in FLOPs an element, as the lecture's O() hide constants.
@@ -231,6 +232,8 @@ std::vector<Formula> algebra(const Report& report) {
   check(report.config.architecture == Architecture::decoder,
         "algebra: its formulas are those of decoders; leave out --algebra for ",
         report.config.name);
+  check(!report.options.train || report.options.optimizer.kind == optim::OptimizerKind::adamw,
+        "algebra: its formulas are those of AdamW; leave out --algebra, or give --optimizer adamw");
   return Algebra(report).lines();
 }
 

@@ -191,6 +191,21 @@ std::unique_ptr<nn::EncoderDecoder> build_encoder_decoder(const ModelConfig& c, 
   return std::make_unique<nn::EncoderDecoder>(o, dtype, device);
 }
 
+std::unique_ptr<nn::LanguageModel> build_language_model(const ModelConfig& c, DType dtype,
+                                                        Device device) {
+  switch (c.architecture) {
+    case Architecture::encoder:
+      return build_encoder(c, dtype, device);
+    case Architecture::encoder_decoder:
+      return build_encoder_decoder(c, dtype, device);
+    case Architecture::decoder:
+      break;
+  }
+  return build_model(c, dtype, device);
+}
+
+std::string architecture_name(const ModelConfig& c) { return std::string(name_of(c)); }
+
 namespace {
 
 template <class Model, class Logits, class Loss>
@@ -203,7 +218,7 @@ ModelOnBatch on_batch(std::unique_ptr<Model> model, Logits logits, Loss loss) {
 }  // namespace
 
 ModelOnBatch build_on_batch(const ModelConfig& c, DType dtype, Device device, const MakeIds& make,
-                            const Tensor& mask) {
+                            const Tensor& mask, const MakeIds& make_source) {
   const Tensor ids = make(c.vocab), targets = make(c.vocab);
   if (c.architecture == Architecture::decoder)
     return on_batch(
@@ -217,7 +232,7 @@ ModelOnBatch build_on_batch(const ModelConfig& c, DType dtype, Device device, co
           return m.loss(ids, targets, types, mask, dropout);
         });
   }
-  const Tensor source = make(c.vocab);
+  const Tensor source = (make_source ? make_source : make)(c.vocab);
   return on_batch(
       build_encoder_decoder(c, dtype, device),
       [=](nn::EncoderDecoder& m) { return m.logits(m.encode(source, mask), ids); },

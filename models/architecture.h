@@ -23,6 +23,11 @@ double encoder_bound(const ModelConfig& config);
 std::unique_ptr<nn::Encoder> build_encoder(const ModelConfig&, DType, Device);
 std::unique_ptr<nn::EncoderDecoder> build_encoder_decoder(const ModelConfig&, DType, Device);
 
+/// A model of any architecture, as build_model (models/build.h) and the above.
+std::unique_ptr<nn::LanguageModel> build_language_model(const ModelConfig&, DType, Device);
+/// "encoder", as a document says it.
+std::string architecture_name(const ModelConfig&);
+
 /// As parameter_specs and parameter_counts (models/parameters.h), for these architectures.
 std::vector<ParameterSpec> architecture_specs(const ModelConfig&);
 ParameterCount architecture_counts(const ModelConfig&);
@@ -37,10 +42,10 @@ struct ModelOnBatch {
 /// Makes integers below a bound, (B, T) of i64, other ones with each call.
 using MakeIds = std::function<Tensor(int64_t bound)>;
 /// Builds the model and asks for its inputs: ids and targets; of an encoder the types of its
-/// segments too; of an encoder-decoder what it reads. `mask`: 1 for a token of what an encoder reads
-/// (B, T), or undefined.
+/// segments too; of an encoder-decoder what it reads, made by `source` where that is given. `mask`: 1
+/// for a token of what an encoder reads (B, T), or undefined.
 ModelOnBatch build_on_batch(const ModelConfig&, DType, Device, const MakeIds& ids,
-                            const Tensor& mask = {});
+                            const Tensor& mask = {}, const MakeIds& source = {});
 
 /// The pass of make_report: forward, a training step, or one more token, `seq` being read and
 /// written before. Fills in what the report says of memory.

@@ -9,6 +9,7 @@
 #include "models/config_blocks.h"
 #include "models/config_mixers.h"
 #include "models/config_positions.h"
+#include "models/mup.h"
 #include "models/parameters.h"
 
 namespace tally {
@@ -76,7 +77,7 @@ std::unique_ptr<nn::Decoder> build_model(const ModelConfig& c, DType dtype, Devi
   o.final_norm = c.final_norm == FinalNorm::on;
   o.embedding_norm = c.embedding_norm;
   o.fix_norm = static_cast<nn::FixNorm>(c.fix_norm);
-  o.embedding_scale = c.embedding_scale, o.logit_scale = c.logit_scale;
+  o.embedding_scale = c.embedding_scale, o.logit_scale = c.logit_scale / mup_width(c);
   o.final_soft_cap = c.final_soft_cap;
   o.first_experts = c.first_expert_layer, o.experts_every = c.expert_layer_every;
   o.load_balance_loss = c.load_balance_loss;

@@ -13,6 +13,8 @@
 #include "models/config_positions.h"
 #include "models/config_shared.h"
 #include "models/config_unused.h"
+#include "models/mup.h"
+#include "models/objective.h"
 #include "models/parameters.h"
 #include "models/recompute.h"
 #include "models/suggest.h"
@@ -44,9 +46,9 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
-constexpr Names<9> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
-                              "max_logit",    "attention_entropy", "attention_saturation",
-                              "grad_norm",    "update_ratio",      "router_load"};
+constexpr Names<10> kProbes = {
+    "residual_rms",         "sublayer_rms", "log_z",        "max_logit",   "attention_entropy",
+    "attention_saturation", "grad_norm",    "update_ratio", "router_load", "noise_scale"};
 
 /// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
 constexpr double kMaxParameters = 1e15;
@@ -144,6 +146,7 @@ void ModelConfig::check(const std::string& where, const Spelling& spelling) cons
   check_blocks(*this, where);
   check_architecture(*this, where);
   check_all_used(*this, where, spelling);
+  check_mup(*this, where);
   // In double: the sizes alone may already leave 64 bits.
   const double head = double(std::max(head_dim, global_head_dim)), d = double(d_model),
                width = head * double(heads + std::max(kv_heads, global_kv_heads)) * 2;
@@ -172,10 +175,16 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
     tally::check(std::find(all.begin(), all.end(), probe) != all.end(), where, ": probes: \"",
                  probe, "\" is not known",
                  did_you_mean(probe, std::vector<std::string>(all.begin(), all.end())));
+    tally::check(
+        probe != "noise_scale" || accumulation >= 2, where,
+        ": probes: noise_scale compares a forward pass with all of a step; set accumulation "
+        "to 2 or more");
   }
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
+  check_mup(model, *this, where);
   recompute_layers(recompute, model.layers, where);
+  check_objective(model, *this, where);
   tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,
                ": recompute = ", recompute,
                " needs layers that see their input alone; attention = ",

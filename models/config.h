@@ -197,6 +197,7 @@ struct ModelConfig {
 
   Init init = Init::normal;
   double init_std = 0.02;
+  int64_t mup_base_width = 0, mup_base_head_dim = 0;  // models/mup.h; 0: no muP; head_dim
 
   bool operator==(const ModelConfig&) const = default;
 
@@ -235,6 +236,9 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
   int64_t sample_every = 0, sample_tokens = 100;
+  // What encoders and encoder-decoders are asked; checked and used by models/objective.h.
+  double corruption = 0.15, mean_span = 3;
+  int64_t sentinels = 100;
   double val_fraction = 0.1;
   std::string recompute = "none";   // models/recompute.h
   std::vector<std::string> probes;  // of probe_names()

@@ -1,4 +1,5 @@
 #include "models/config_attention.h"
+#include "models/mup.h"
 
 #include <algorithm>
 
@@ -89,7 +90,8 @@ std::vector<ops::AttentionOptions> attention_options(const ModelConfig& c) {
     if (kind != "full") o.global = c.attention_global;
     o.prefix = c.attention_prefix;
     if (c.attention_soft_cap > 0) o.soft_cap = c.attention_soft_cap;
-    if (c.attention_scale > 0) o.scale = c.attention_scale;
+    const double scale = c.attention_scale > 0 ? c.attention_scale : mup_attention_scale(c);
+    if (scale > 0) o.scale = scale;
   }
   return all;
 }

@@ -132,6 +132,11 @@ std::vector<Field<ModelConfig>> detail::position_fields() {
           "below)"),
       number("init_std", &M::init_std, 0, 10,
              "standard deviation of normal, gpt2 and trunc_normal"),
+      number("mup_base_width", &M::mup_base_width, 0, 1 << 20,
+             "muP: the d_model at which the learning rate was found, which then serves every width "
+             "(Yang et al. 2022, arXiv:2203.03466; docs/optim/mup.md); 0: none"),
+      number("mup_base_head_dim", &M::mup_base_head_dim, 0, 1 << 20,
+             "the head_dim there: scores times sqrt(that) / head_dim; 0: 1 / sqrt(head_dim)"),
   };
 }
 

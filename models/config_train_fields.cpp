@@ -82,9 +82,17 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("sample_every", &T::sample_every, 0, kAny,
              "steps between samples; 0: only at the end"),
       number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
+      number("corruption", &T::corruption, 0.01, 0.9,
+             "share of the tokens that an encoder is asked for, or that are cut out of what an "
+             "encoder-decoder reads (docs/objectives.md)"),
+      number("mean_span", &T::mean_span, 1, 10000,
+             "tokens in a row that are cut out of what an encoder-decoder reads, in the mean"),
+      number("sentinels", &T::sentinels, 2, 1 << 16,
+             "of an encoder-decoder: special tokens of a learnt tokenizer that stand for what is "
+             "cut out"),
       Field<T>{"probes", &T::probes, 0, 0,
                "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
-               "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load "
+               "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load, noise_scale "
                "(docs/probes.md)"},
   };
   return fields;

@@ -107,7 +107,8 @@ HfFamily marian() {
   };
   f.write = [](HfWriter& w, const ModelConfig& m) {
     w["is_encoder_decoder"] = true, w["scale_embedding"] = m.embedding_scale != 1;
-    w["pad_token_id"] = m.padding_id, w["decoder_vocab_size"] = m.vocab;
+    w["pad_token_id"] = w["decoder_start_token_id"] = m.padding_id;
+    w["decoder_vocab_size"] = m.vocab;
   };
   f.prefix = "model.";
   f.rows = {{"embedding", "shared"},

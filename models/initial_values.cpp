@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "models/mup.h"
 #include "models/parameters.h"
 
 namespace tally {
@@ -45,20 +46,21 @@ InitialValues initial_values(const ModelConfig& c, const ParameterSpec& p) {
   if (p.role >= Role::convolution) return initial_of_recurrence(p);
   const bool table = p.role == Role::embedding || p.role == Role::position;
   const bool residual = p.role == Role::residual_projection;
+  const double width = residual || p.role == Role::projection ? std::sqrt(mup_width(c)) : 1;
   // Experts are matrices (out, in) on top of each other.
   const size_t last = p.shape.size() - 1;
   const double out = double(p.shape.at(last - 1)), in = double(p.shape.at(last));
   switch (c.init) {
     case Init::normal:
       // LLaMA as trained and published: every matrix N(0, init_std).
-      return {0, c.init_std, kNever};
+      return {0, c.init_std / width, kNever};
     case Init::gpt2:
       // Radford et al. 2019, section 2.3: what writes into the residual stream is scaled by
       // 1 / sqrt(number of residual layers), of which a block has two.
-      return {0, residual ? c.init_std / std::sqrt(2 * double(c.layers)) : c.init_std, kNever};
+      return {0, c.init_std / width / (residual ? std::sqrt(2 * double(c.layers)) : 1), kNever};
     case Init::trunc_normal:
       // OLMo 2 (arXiv:2501.00656): N(0, 0.02) at every depth, cut at three deviations.
-      return {0, c.init_std, 3 * c.init_std};
+      return {0, c.init_std / width, 3 * c.init_std / width};
     case Init::xavier: {
       // Glorot and Bengio 2010, eq. 16, as a normal cut at three deviations; tables N(0, 1).
       const double std = table ? 1 : std::sqrt(2 / (in + out));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 #include "core/ops/loss_row.h"
 #include "core/ops/moe_router.h"
@@ -11,15 +13,14 @@
 namespace tally {
 namespace {
 
-// "blocks[3]" itself, and its branches, "blocks[3].attention" or "blocks[3].mlp": modules by paths.
-bool is_block(std::string_view module) {
-  return module.starts_with("blocks[") && module.find('.') == std::string_view::npos;
-}
+// "blocks[3]" itself, or "encoder.layers[3]", and its branches, "blocks[3].attention" or
+// "blocks[3].mlp": modules by paths.
+bool is_block(std::string_view module) { return module.ends_with(']'); }
 bool is_sublayer(std::string_view module) {
-  static constexpr std::string_view kBranches[] = {".attention", ".delta_net",   ".mamba",
-                                                   ".mlp",       ".mlp.experts", ".parallel"};
-  return module.starts_with("blocks[") &&
-         std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
+  static constexpr std::string_view kBranches[] = {
+      "].attention", "].cross_attention", "].delta_net", "].mamba",
+      "].mlp",       "].mlp.experts",     "].parallel"};
+  return std::ranges::any_of(kBranches, [&](auto branch) { return module.ends_with(branch); });
 }
 
 // What an optimizer's update changes: its operand "w"; the one call of such a name that only reads it
@@ -67,6 +68,13 @@ void Probes::raise(const char* probe, const std::string& place, double value) {
   m.count = 1;
 }
 
+void Probes::noise(const GradientNoise& g) {
+  if (!wants("noise_scale") || g.passes < 2) return;
+  add("noise_scale", "trace", g.trace(), 1);
+  add("noise_scale", "square", g.square(), 1);
+  add("noise_scale", "batches", g.trace() / g.square(), 1);
+}
+
 void Probes::before(const WatchedCall& call) {
   const View* w = updated_parameter(call);
   if (!w || !wants("update_ratio")) return;
@@ -108,7 +116,8 @@ void Probes::attention(const WatchedCall& call, const Entry& entry) {
     return;
   const AttentionMeasure m = measure_attention(*a);
   const std::string_view module = entry.module;
-  const std::string block(module.substr(0, module.rfind('.')));
+  const bool over_memory = module.ends_with(".cross_attention");
+  const std::string block(over_memory ? module : module.substr(0, module.rfind('.')));
   add("attention_entropy", block, m.entropy, m.rows);
   add("attention_saturation", block, m.saturated, m.rows);
   raise("max_logit", block, m.max_logit);
@@ -136,15 +145,30 @@ void Probes::loss(const WatchedCall& call) {
   add("log_z", "rms", s[ops::LossStats::kLogZSquared], count, true);
 }
 
+void Probes::record(const std::string& parameter, const Updated& u) {
+  if (u.gradient_squares >= 0) add("grad_norm", parameter, u.gradient_squares, 1, true);
+  if (u.weight > 0) add("update_ratio", parameter, u.change / u.weight, 1);
+}
+
 void Probes::update(const WatchedCall& call) {
+  // A master has no name of its own: the parameter that it is rounded into has.
+  const View *x = call.find("x"), *y = call.find("y");
+  if (updated_.place && x && y && x->data == updated_.place) {
+    const auto name = parameters_.find(y->data);
+    if (name != parameters_.end()) record(name->second, std::exchange(updated_, {}));
+    return;
+  }
   const View *w = updated_parameter(call), *dw = call.find("dw");
   if (!w) return;
+  Updated u{w->data};
+  if (wants("grad_norm") && dw) u.gradient_squares = square_sum(*dw);
+  if (wants("update_ratio") && w->is_dense())
+    std::tie(u.change, u.weight) = change_of(*w, old_parameter_.data());
   const auto name = parameters_.find(w->data);
-  if (name == parameters_.end()) return;
-  if (wants("grad_norm") && dw) add("grad_norm", name->second, square_sum(*dw), 1, true);
-  if (!wants("update_ratio") || !w->is_dense()) return;
-  const auto [change, weight] = change_of(*w, old_parameter_.data());
-  if (weight > 0) add("update_ratio", name->second, change / weight, 1);
+  if (name != parameters_.end())
+    record(name->second, u);
+  else
+    updated_ = u;
 }
 
 void Probes::settle_stream() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/watch.h"
+#include "models/gradient_noise.h"
 #include "optim/optimizer.h"
 
 namespace tally {
@@ -23,6 +24,9 @@ class Probes : public Watcher {
 
   void before(const WatchedCall& call) override;
   void after(const WatchedCall& call, const Entry& entry) override;
+
+  /// What the step says of its gradients' noise; nothing with one micro-batch.
+  void noise(const GradientNoise& g);
 
   /// What was measured, micro-batches of the step taken together: roots of mean squares, means, and
   /// the largest of maxima.
@@ -46,6 +50,13 @@ class Probes : public Watcher {
   void attention(const WatchedCall& call, const Entry& entry);
   void router(const WatchedCall& call, const Entry& entry);
   void loss(const WatchedCall& call);
+  /// What one update did.
+  struct Updated {
+    const void* place = nullptr;   // of what was updated
+    double gradient_squares = -1;  // below 0: not measured
+    double change = 0, weight = 0;
+  };
+  void record(const std::string& parameter, const Updated& u);
   void update(const WatchedCall& call);
 
   std::map<std::string, Places> places_;           // by the names of the probes that are on
@@ -54,6 +65,7 @@ class Probes : public Watcher {
   double stream_squares_ = 0, stream_count_ = 0;
   std::string branch_;                    // the sub-layer that ran last
   std::vector<std::byte> old_parameter_;  // before its update
+  Updated updated_;                       // the master of a parameter whose name is not met yet
 };
 
 }  // namespace tally

@@ -9,7 +9,6 @@
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
-#include "optim/adamw.h"
 
 namespace tally {
 namespace {
@@ -28,11 +27,9 @@ class Work {
     initialise(*model_, config, o.seed);
     if (o.decode) return;
     model_->recompute = recompute_layers(o.recompute, config.layers);
-    const auto adamw = [](nn::Decoder& model) {
-      return std::make_unique<optim::AdamW>(optim::decay_groups(model, 0.1),
-                                            optim::AdamW::Options{});
-    };
-    step_ = std::make_unique<TrainingStep>(*model_, adamw, StepOptions{o.batch, o.seq}, dropout_);
+    const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
+    step_ =
+        std::make_unique<TrainingStep>(*model_, optimizer, StepOptions{o.batch, o.seq}, dropout_);
   }
   /// Runs the step under `ledger`'s eyes; returns its wall time.
   double run(Ledger& ledger) {
@@ -53,9 +50,9 @@ class Work {
 
  private:
   void train() {
-    step_->gradients([&](int64_t, std::span<int64_t> ids, std::span<int64_t> targets) {
-      std::copy_n(ids_.host<int64_t>().begin(), ids.size(), ids.begin());
-      std::copy_n(targets_.host<int64_t>().begin(), targets.size(), targets.begin());
+    step_->gradients([&](int64_t, const BatchSpans& to) {
+      std::copy_n(ids_.host<int64_t>().begin(), to.ids.size(), to.ids.begin());
+      std::copy_n(targets_.host<int64_t>().begin(), to.targets.size(), to.targets.begin());
     });
     step_->update(1e-4);
   }

@@ -6,6 +6,7 @@
 #include "core/ledger.h"
 #include "core/tensor.h"
 #include "models/config.h"
+#include "optim/make.h"
 
 namespace tally {
 
@@ -28,6 +29,7 @@ struct ProfileOptions {
   int steps = 5, warm_up = 2;
   bool decode = false;  // one token after `seq` cached ones instead of a training step
   DType dtype = DType::f32;
+  optim::OptimizerChoice optimizer;
   Device device = kCPU;
   uint64_t seed = 1;
   std::string recompute = "none";  // as train.recompute

@@ -7,7 +7,7 @@
 #include "models/config_attention.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
-#include "optim/adamw.h"
+#include "optim/make.h"
 
 namespace tally {
 namespace {
@@ -18,12 +18,10 @@ Tensor meta_ids(int64_t batch, int64_t tokens) { return empty({batch, tokens}, D
 
 void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
   model.recompute = recompute_layers(o.recompute, r.config.layers, "account");
-  const auto adamw = [](nn::Decoder& m) {
-    return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
-  };
+  const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
   Generator dropout;
-  TrainingStep step(model, adamw, {o.batch, o.seq, o.accumulation, 1}, dropout);
-  r.optimizer = 2 * r.weights;
+  TrainingStep step(model, optimizer, {o.batch, o.seq, o.accumulation, 1}, dropout);
+  r.optimizer = optim::state_bytes(step.optimizer());
   r.gradients = r.weights;
   backend(kMeta).reset_peak();
   const double before = live();
@@ -31,7 +29,7 @@ void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
     if (first) r.saved = live() - before;
     first = false;
   };
-  step.gradients([](int64_t, std::span<int64_t>, std::span<int64_t>) {});
+  step.gradients([](int64_t, const BatchSpans&) {});
   step.update(1e-3);
 }
 

@@ -5,6 +5,7 @@
 #include "core/ledger.h"
 #include "models/config.h"
 #include "models/parameters.h"
+#include "optim/make.h"
 
 namespace tally {
 
@@ -14,8 +15,10 @@ struct ReportOptions {
   bool train = false;   // forward, backward and the AdamW update; else the forward pass alone
   bool decode = false;  // one more token for each sequence, `seq` tokens being in the cache
   DType dtype = DType::f32;
-  std::string recompute = "none";  // as train.recompute; of a training step
-  int64_t accumulation = 1;        // micro-batches in a training step
+  std::string recompute = "none";    // as train.recompute; of a training step
+  int64_t accumulation = 1;          // micro-batches in a training step
+  optim::OptimizerChoice optimizer;  // of a training step
+  int64_t source = 0;                // what the encoder of an encoder-decoder reads; 0: seq
 };
 
 /// What a model costs, from a run of the same code on the meta device.

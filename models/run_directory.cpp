@@ -13,6 +13,7 @@
 
 #include "data/file.h"
 #include "data/json.h"
+#include "models/manifest.h"
 #include "models/safetensor_file.h"
 
 namespace tally {
@@ -60,10 +61,12 @@ void write_tensors(const std::string& path, const NamedTensors& tensors) {
 }
 
 void sync_folder(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
-  ::fsync(fd);
+  // Some file systems cannot flush a folder (EINVAL): its names are then as durable as they go.
+  const int error = ::fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
   ::close(fd);
+  check(error == 0, path, ": cannot flush the folder to disk: ", std::strerror(error));
 }
 
 // The N of a finished checkpoint's name, -1 for another name.
@@ -76,6 +79,9 @@ int64_t step_of(const std::string& name) {
   }
   return n;
 }
+
+constexpr const char *kModelFile = "model.safetensors", *kOptimizerFile = "optimizer.safetensors",
+                     *kStateFile = "state.json";
 
 // Where the newest checkpoint lies while another one of the same step takes its place.
 constexpr const char* kReplaced = "checkpoints/replaced";
@@ -150,10 +156,11 @@ void RunDirectory::save(const State& state, const NamedTensors& model,
   remove_stray_temporaries(file("latest"));
   try {
     make_folder(unfinished);
-    write_tensors(unfinished + "/model.safetensors", model);
-    write_tensors(unfinished + "/optimizer.safetensors", optimizer);
+    write_tensors(unfinished + "/" + kModelFile, model);
+    write_tensors(unfinished + "/" + kOptimizerFile, optimizer);
     Json json = {{"step", state.step}, {"facts", state.facts}};
-    write_file_atomic(unfinished + "/state.json", json.dump(2) + "\n");
+    write_file_atomic(unfinished + "/" + kStateFile, json.dump(2) + "\n");
+    write_manifest(unfinished, {kModelFile, kOptimizerFile, kStateFile});
     sync_folder(unfinished);
     // The same step saved again, which `latest` may name: the old one stays until the new is there.
     if (fs::exists(folder)) fs::rename(folder, file(kReplaced));

@@ -15,7 +15,8 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 /// The directory that a training run writes: config.json, env.json, tokenizer.json, metrics.jsonl,
 /// checkpoints/step-N/ and `latest`, which names the newest whole checkpoint.
 ///
-/// A checkpoint is written into a folder under another name, synced, and renamed; then `latest` is
+/// A checkpoint is written into a folder under another name, with checksums of all that is in it
+/// (models/manifest.h), synced, and renamed; then `latest` is
 /// replaced. Whatever moment the process dies at, the previous or the new checkpoint is whole.
 class RunDirectory {
  public:

@@ -1,6 +1,5 @@
 #include "models/tensorboard.h"
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
@@ -9,19 +8,10 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "data/checksum.h"
 
 namespace tally {
 namespace {
-
-constexpr std::array<uint32_t, 256> kCrcTable = [] {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (crc & 1 ? 0x82f63b78u : 0);
-    table[i] = crc;
-  }
-  return table;
-}();
 
 // Little-endian bytes of an unsigned number.
 template <class T>
@@ -60,12 +50,6 @@ std::string event(int64_t step, const std::string& rest) {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  uint32_t crc = 0xffffffffu;
-  for (char c : bytes) crc = kCrcTable[(crc ^ static_cast<unsigned char>(c)) & 255] ^ (crc >> 8);
-  return crc ^ 0xffffffffu;
-}
 
 uint32_t masked_crc32c(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);

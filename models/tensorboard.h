@@ -24,8 +24,7 @@ class TensorBoardLog {
   std::string file_;
 };
 
-/// CRC-32C (Castagnoli) of bytes, and the mask that keeps a CRC over data that holds CRCs sound.
-uint32_t crc32c(std::string_view bytes);
+/// CRC-32C of bytes under the mask that keeps a CRC over data that holds CRCs sound.
 uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace tally

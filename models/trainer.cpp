@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "core/ops/clip.h"
-#include "data/prefix_targets.h"
+#include "models/architecture.h"
 #include "models/bad_values.h"
 #include "models/build.h"
+#include "models/manifest.h"
+#include "models/mup.h"
 #include "models/recompute.h"
 #include "models/report.h"
 
@@ -50,7 +52,7 @@ optim::BatchRamp ramp_of(const TrainConfig& t) {
           t.accumulation_start ? t.ramp_steps : 0};
 }
 
-optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
+optim::OptimizerChoice optimizer_of(const TrainConfig& t, const ModelConfig& model) {
   return {t.optimizer,
           t.weight_decay,
           t.beta1,
@@ -62,41 +64,49 @@ optim::OptimizerChoice optimizer_of(const TrainConfig& t) {
           t.muon_scaling,
           t.precondition_every,
           t.precondition_longest,
-          t.rest_lr_scale};
+          t.rest_lr_scale,
+          1 / mup_width(model)};
 }
 
 Generator dropout_of(const TrainConfig& t) {
   return Generator(static_cast<uint64_t>(t.seed) ^ kDropoutKey);
 }
 
-double Evaluation::perplexity() const { return std::exp(loss); }
-
 Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
-                 DType dtype, Device device)
+                 DType dtype, Device device, const ObjectiveTokens& tokens)
     : config_(config),
       data_(std::move(data)),
       byte_lengths_(std::move(byte_lengths)),
       train_(data_.train, config.train.seq ? config.train.seq : config.model.context,
              static_cast<uint64_t>(config.train.seed)),
-      model_(build_model(config.model, dtype, device)),
+      objective_(config.model, config.train, tokens, train_.context()),
+      model_(build_language_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train, config.model)),
       ramp_(ramp_of(config.train)),
       dropout_(dropout_of(config.train)) {
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
-  model_->recompute = recompute_layers(t.recompute, config_.model.layers);
-  const auto optimizer = [t](nn::Decoder& model) {
-    return optim::make_optimizer(model, optimizer_of(t));
+  if (config_.model.architecture == Architecture::decoder)
+    decoder().recompute = recompute_layers(t.recompute, config_.model.layers);
+  const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
+    return optim::make_optimizer(model, choice);
   };
-  step_ = std::make_unique<TrainingStep>(
-      *model_, optimizer, StepOptions{t.batch, train_.context(), t.accumulation, t.clip}, dropout_);
+  const StepOptions step{t.batch, objective_.length(), t.accumulation,
+                         t.clip,  objective_.source(), objective_.counts_targets()};
+  step_ = std::make_unique<TrainingStep>(*model_, optimizer, step, dropout_);
   step_->set_mode(StepMode::replayed);
 }
 
+nn::Decoder& Trainer::decoder() {
+  check(config_.model.architecture == Architecture::decoder, "train: ", config_.model.name,
+        " is no decoder");
+  return static_cast<nn::Decoder&>(*model_);
+}
+
 void Trainer::check_dtype(DType dtype) {
-  check(dtype == DType::f32 || dtype == DType::f64, "train: trains in f32 or f64; got ", dtype,
-        " (weights in bf16 without an f32 copy stop moving at small learning rates)");
+  check(dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16,
+        "train: trains in f32, f64 or bf16 with f32 masters; got ", dtype);
 }
 
 int64_t Trainer::tokens_per_step() const { return passes_of_last_step() * tokens_per_pass(); }
@@ -105,7 +115,7 @@ double Trainer::model_flops_per_step() const {
   if (flops_per_pass_ == 0) {
     ReportOptions o;
     o.batch = config_.train.batch;
-    o.seq = train_.context();
+    o.seq = objective_.length(), o.source = objective_.source();
     o.train = true;
     flops_per_pass_ = make_report(config_.model, o).model.causal;
   }
@@ -113,9 +123,8 @@ double Trainer::model_flops_per_step() const {
 }
 
 TrainingStep::Batch Trainer::batch_of(int64_t step) {
-  return [this, first = ramp_.before(step)](int64_t micro, std::span<int64_t> ids,
-                                            std::span<int64_t> targets) {
-    train_.batch(first + micro, ids, targets);
+  return [this, first = ramp_.before(step)](int64_t micro, const BatchSpans& to) {
+    objective_.batch(train_, first + micro, to);
   };
 }
 
@@ -154,46 +163,12 @@ StepResult Trainer::step() {
   check_finite(r.loss, r.norm, t, dropout_position);
   const double lr = schedule_.at(t);
   step_->update(lr);
-  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z()};
-}
-
-Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
-                    std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
-                    int64_t batches,
-                    const std::function<void(int64_t done, int64_t all)>& progress) {
-  const Dataset windows(tokens, context);
-  int64_t last = windows.windows();
-  if (batches > 0) last = std::min(last, batches * batch);
-  Evaluation e;
-  double nats = 0;
-  const int64_t prefix = model.options().prefix;  // seen, so it counts for nothing
-  for (int64_t at = 0; at < last; at += batch) {
-    const int64_t rows = std::min(batch, last - at);
-    std::vector<int64_t> ids(static_cast<size_t>(rows * context)), targets(ids.size());
-    windows.windows_in_order(at, ids, targets);
-    const Shape shape{rows, context};
-    const PauseTape values_only;
-    // Without what training adds to the loss: smoothing, z-loss, balance of experts.
-    Tensor stats;
-    model.loss(from_host<int64_t>(ids, shape, model.device()),
-               from_host<int64_t>(targets, shape, model.device()), 0, nullptr, &stats);
-    nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
-    e.tokens += static_cast<int64_t>(stats.narrow(0, ops::LossStats::kCount, 1).item());
-    for (int64_t row = 0; row < rows; ++row)
-      ignore_prefix(std::min(prefix, context),
-                    std::span(targets).subspan(static_cast<size_t>(row * context),
-                                               static_cast<size_t>(context)));
-    e.bytes += source_bytes(targets, byte_lengths);
-    if (progress) progress((at + rows) * context, last * context);
-  }
-  e.loss = nats / static_cast<double>(e.tokens);
-  e.bits_per_byte = e.bytes > 0 ? bits_per_byte(nats, e.bytes) : 0;
-  return e;
+  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z(), r.noise};
 }
 
 Evaluation Trainer::evaluate(const TokenFile& tokens, int64_t batches) {
-  return tally::evaluate(*model_, tokens, byte_lengths_, config_.train.batch, train_.context(),
-                         batches);
+  return tally::evaluate(*model_, objective_, tokens, byte_lengths_, config_.train.batch,
+                         train_.context(), batches);
 }
 
 Evaluation Trainer::evaluate(int64_t batches) {
@@ -223,6 +198,7 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
   const std::string folder = run.latest();
   check(!folder.empty(), run.path(),
         ": has no checkpoint to go on from; start the run again with another --out");
+  check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   for (const auto& [key, value] : facts) {
     const auto it = state.facts.find(key);

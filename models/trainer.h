@@ -8,6 +8,8 @@
 #include "data/dataset.h"
 #include "data/text_data.h"
 #include "models/config.h"
+#include "models/evaluation.h"
+#include "models/objective.h"
 #include "models/run_directory.h"
 #include "models/training_step.h"
 #include "nn/decoder.h"
@@ -23,31 +25,25 @@ struct StepResult {
   double loss = 0;       // mean over the tokens of the step, nats
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  double log_z = 0;  // mean of log Z over the tokens of the step
+  double log_z = 0;     // mean of log Z over the tokens of the step
+  GradientNoise noise;  // while measured
 };
 
 /// What training makes of a configuration: the learning rate of every step, its batch, its optimizer,
 /// and the masks of dropout.
 optim::LearningRate schedule_of(const TrainConfig& config, const ModelConfig& model);
 optim::BatchRamp ramp_of(const TrainConfig& config);
-optim::OptimizerChoice optimizer_of(const TrainConfig& config);
+optim::OptimizerChoice optimizer_of(const TrainConfig& config, const ModelConfig& model);
 Generator dropout_of(const TrainConfig& config);
-
-/// Loss over a split.
-struct Evaluation {
-  double loss = 0;  // nats a token
-  double bits_per_byte = 0;
-  int64_t tokens = 0, bytes = 0;
-  double perplexity() const;
-};
 
 /// Trains one model on one device. Everything it does is a function of the configuration, the data
 /// and the step number, so a run that was broken off continues bit for bit.
 class Trainer {
  public:
-  /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths).
+  /// `byte_lengths`: bytes of text that each token stands for (Tokenizer::byte_lengths). `tokens`:
+  /// what the objective of an encoder or an encoder-decoder needs (objective_tokens).
   Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
-          DType dtype, Device device);
+          DType dtype, Device device, const ObjectiveTokens& tokens = {});
   /// Error for an element type that weights are not trained in.
   static void check_dtype(DType dtype);
   Trainer(const Trainer&) = delete;
@@ -78,11 +74,15 @@ class Trainer {
   /// Continues from the newest checkpoint. Error by name when its facts differ from `facts`.
   void resume(const RunDirectory& run, const std::map<std::string, std::string>& facts);
 
-  nn::Decoder& model() { return *model_; }
+  nn::LanguageModel& model() { return *model_; }
+  /// The same, where it is one. Error for another architecture.
+  nn::Decoder& decoder();
   const optim::Optimizer& optimizer() const { return step_->optimizer(); }
   optim::Optimizer& optimizer() { return step_->optimizer(); }
   /// How its steps are run: replayed unless changed; the bits are the same.
   void set_mode(StepMode mode) { step_->set_mode(mode); }
+  /// Whether the next steps measure the noise of their gradients (StepResult::noise).
+  void measure_noise(bool on) { step_->measure_noise = on; }
   const TrainingStep& training_step() const { return *step_; }
   const RunConfig& config() const { return config_; }
 
@@ -98,20 +98,13 @@ class Trainer {
   TokenSplits data_;
   std::vector<uint32_t> byte_lengths_;
   Dataset train_;
-  std::unique_ptr<nn::Decoder> model_;
+  Objective objective_;
+  std::unique_ptr<nn::LanguageModel> model_;
   optim::LearningRate schedule_;
   optim::BatchRamp ramp_;  // forward passes in a step
   mutable double flops_per_pass_ = 0;
   Generator dropout_;
   std::unique_ptr<TrainingStep> step_;
 };
-
-/// Loss of tokens under a model, `batch` windows of `context` tokens at a time, in the order of the
-/// text; of the first `batches` alone, where that is not 0. `progress` is called after each with the
-/// tokens that are done and all of them.
-Evaluation evaluate(nn::Decoder& model, const TokenFile& tokens,
-                    std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
-                    int64_t batches = 0,
-                    const std::function<void(int64_t done, int64_t all)>& progress = {});
 
 }  // namespace tally

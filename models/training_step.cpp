@@ -6,6 +6,8 @@
 
 #include "autograd/functional.h"
 #include "core/ops/embedding.h"
+#include "data/draws.h"
+#include "models/probe_measures.h"
 
 namespace tally {
 
@@ -31,7 +33,7 @@ struct Unheard {
 
 }  // namespace
 
-TrainingStep::TrainingStep(nn::Decoder& model, MakeOptimizer make_optimizer,
+TrainingStep::TrainingStep(nn::LanguageModel& model, MakeOptimizer make_optimizer,
                            const StepOptions& options, Generator& dropout)
     : model_(model),
       make_optimizer_(std::move(make_optimizer)),
@@ -39,11 +41,15 @@ TrainingStep::TrainingStep(nn::Decoder& model, MakeOptimizer make_optimizer,
       dropout_(dropout) {
   model_.requires_grad();
   optimizer_ = make_optimizer_(model_);
-  ids_ = empty({options.batch, options.seq}, DType::i64, model.device());
-  targets_ = empty_like(ids_);
+  batch_.ids = empty({options.batch, options.seq}, DType::i64, model.device());
+  batch_.targets = empty_like(batch_.ids);
+  if (options.source > 0)
+    batch_.source = empty({options.batch, options.source}, DType::i64, model.device());
+  if (options.counts_targets) share_ = empty({}, acc_dtype(model.dtype()), model.device());
   if (backend(model.device()).is_meta()) return;  // no values, however large the batch
-  host_ids_.resize(static_cast<size_t>(ids_.numel()));
+  host_ids_.resize(static_cast<size_t>(batch_.ids.numel()));
   host_targets_.resize(host_ids_.size());
+  host_source_.resize(static_cast<size_t>(options.batch * options.source));
 }
 
 TrainingStep::~TrainingStep() = default;
@@ -66,15 +72,14 @@ void TrainingStep::set_accumulation(int64_t passes) {
 // The same step on meta tells what it allocates, before a byte of it exists.
 MemoryPlan TrainingStep::plan() const {
   const Unheard unheard;
-  nn::Decoder twin(model_.options(), model_.dtype(), kMeta);
-  twin.recompute = model_.recompute;
+  const auto twin = model_.on_meta();
   StepOptions options = options_;
   options.accumulation = std::min<int64_t>(options.accumulation, 2);  // later passes are the second
   Generator streams;
-  TrainingStep step(twin, make_optimizer_, options, streams);
+  TrainingStep step(*twin, make_optimizer_, options, streams);
   return plan_memory([&](MemoryTrace& trace) {
     step.trace_ = &trace;
-    step.gradients([](int64_t, std::span<int64_t>, std::span<int64_t>) {});
+    step.gradients([](int64_t, const BatchSpans&) {});
     step.update(0);
   });
 }
@@ -87,27 +92,51 @@ void TrainingStep::enter(Part part) {
   arena_->begin_section(part == Part::first ? 0 : part == Part::next ? 1 : last);
 }
 
+void TrainingStep::read(const Batch& batch, int64_t micro) {
+  batch(micro, {host_ids_, host_targets_, host_source_});
+}
+
 void TrainingStep::load(const Batch& batch, int64_t micro) {
-  if (backend(ids_.device()).is_meta()) return;
-  batch(micro, host_ids_, host_targets_);
+  if (backend(model_.device()).is_meta()) return;
+  read(batch, micro);
   const auto put = [](const Tensor& t, const std::vector<int64_t>& v) {
+    if (!t.defined()) return;
     backend(t.device()).copy_from_host(t.data(), v.data(), t.nbytes());
     t.storage().note_write("batch");
   };
-  put(ids_, host_ids_);
-  put(targets_, host_targets_);
+  put(batch_.ids, host_ids_);
+  put(batch_.targets, host_targets_);
+  put(batch_.source, host_source_);
+}
+
+// The mean is over all micro-batches: how many targets count must be known before the first.
+void TrainingStep::count(const Batch& batch) {
+  if (!options_.counts_targets || backend(model_.device()).is_meta()) return;
+  int64_t counted = 0;
+  for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
+    read(batch, micro);
+    counted += std::ranges::count_if(host_targets_, [](int64_t t) { return t != kIgnoredTarget; });
+  }
+  const double share = 1 / static_cast<double>(std::max<int64_t>(counted, 1));
+  const auto narrow = static_cast<float>(share);
+  const bool wide = share_.dtype() == DType::f64;
+  backend(share_.device())
+      .copy_from_host(share_.data(), wide ? static_cast<const void*>(&share) : &narrow,
+                      share_.nbytes());
+  share_.storage().note_write("count");
 }
 
 StepPass TrainingStep::pass() {
-  return forward_backward(model_, ids_, targets_, tokens(), &dropout_, after_forward);
+  return forward_backward(model_, batch_, tokens(), &dropout_, after_forward, share_);
 }
 
-StepPass forward_backward(nn::Decoder& model, const Tensor& ids, const Tensor& targets,
-                          int64_t tokens, Generator* dropout,
-                          const std::function<void()>& between) {
+StepPass forward_backward(nn::LanguageModel& model, const nn::ModelBatch& batch, int64_t tokens,
+                          Generator* dropout, const std::function<void()>& between,
+                          const Tensor& share) {
   Tape tape;
   Tensor stats;
-  Tensor loss = model.loss(ids, targets, tokens, dropout, &stats);
+  Tensor loss = model.batch_loss(batch, share.defined() ? 1 : tokens, dropout, &stats);
+  if (share.defined()) loss = mul(loss, share);
   if (between) between();
   tape.backward(loss);
   const Tensor sums = stats.detach();
@@ -126,6 +155,7 @@ StepValues TrainingStep::values(double lr) const {
 TrainingStep::Result TrainingStep::gradients(const Batch& batch) {
   replaying_ = false;
   if (programs_ && !programs_->complete) forget_programs();  // an error broke the recording off
+  count(batch);
   if (mode_ == StepMode::eager) return run(batch);
   if (!arena_) arena_ = Arena::create(plan(), model_.device());
   // Where somebody still holds a tensor of a step, the engine runs: it goes round such a place.
@@ -173,6 +203,7 @@ TrainingStep::Result TrainingStep::run(const Batch& batch) {
     // The sections of a plan are its first pass, one later pass and the update.
     run_pass(micro, r);
     if (!std::isfinite(r.loss)) return r;
+    measure_first(micro, false, r);
     if (recording() && micro < 2 && !same_places())
       refuse("gradients change their places from one micro-batch to the next");
   }
@@ -190,6 +221,7 @@ TrainingStep::Result TrainingStep::run(const Batch& batch) {
     clip();
   }
   r.norm = number(clip_.norm);
+  r.noise.squares = r.norm * r.norm;
   return r;
 }
 
@@ -226,14 +258,21 @@ void TrainingStep::discard() {
   if (programs_ && !programs_->complete) forget_programs();
 }
 
+// What the ops of a step that is not replayed check.
+void TrainingStep::check_loaded() const {
+  const Tensor& targets = batch_.targets;
+  ops::check_ids("train", batch_.ids, model_.vocab());
+  if (batch_.source.defined()) ops::check_ids("train", batch_.source, model_.vocab());
+  ops::check_targets("train", targets, targets.shape(), model_.vocab(),
+                     ops::LossOptions().ignore_index);
+}
+
 TrainingStep::Result TrainingStep::replay(const Batch& batch) {
   Programs& p = *programs_;
   Result r;
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     load(batch, micro);
-    ops::check_ids("train", ids_, model_.options().vocab);
-    ops::check_targets("train", targets_, targets_.shape(), model_.options().vocab,
-                       ops::LossOptions().ignore_index);
+    check_loaded();
     Program& pass = micro == 0 ? p.first : p.next;
     pass.run(values(0));
     dropout_.set_position(dropout_.position() + pass.streams());
@@ -242,9 +281,11 @@ TrainingStep::Result TrainingStep::replay(const Batch& batch) {
     r.log_z_sum += pass.value(outputs.log_z);
     r.targets += pass.value(outputs.count);
     if (!std::isfinite(r.loss)) return r;
+    measure_first(micro, true, r);
   }
   p.norm.run(values(0));
   r.norm = p.norm.value(p.norm_value);
+  r.noise.squares = r.norm * r.norm;
   return r;
 }
 
@@ -278,6 +319,23 @@ bool TrainingStep::same_places() {
   }
   if (programs_->places.empty()) programs_->places = places;
   return places == programs_->places;
+}
+
+// A replayed pass writes the gradients where they were recorded, and no tensor has them.
+void TrainingStep::measure_first(int64_t micro, bool played, Result& result) const {
+  if (!measure_noise || micro > 0 || options_.accumulation < 2) return;
+  size_t i = 0;
+  for (const optim::ParameterGroup& g : optimizer_->groups()) {
+    for (const auto& [name, t] : g.parameters) {
+      View gradient = t;
+      gradient.data = played               ? const_cast<void*>(programs_->places[i])
+                      : t.grad().defined() ? t.grad().data()
+                                           : nullptr;
+      if (gradient.data) result.noise.first_squares += square_sum(gradient);
+      ++i;
+    }
+  }
+  result.noise.passes = options_.accumulation;
 }
 
 size_t TrainingStep::recorded_calls() const {

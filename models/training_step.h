@@ -7,7 +7,9 @@
 #include "core/arena.h"
 #include "core/program.h"
 #include "core/random.h"
-#include "nn/decoder.h"
+#include "models/batch_spans.h"
+#include "models/gradient_noise.h"
+#include "nn/language_model.h"
 #include "optim/optimizer.h"
 
 namespace tally {
@@ -17,6 +19,9 @@ struct StepOptions {
   int64_t batch = 1, seq = 1;  // of one micro-batch
   int64_t accumulation = 1;    // micro-batches in a step
   double clip = 1;             // largest global gradient norm; 0: no limit
+  int64_t source = 0;          // tokens that the encoder of an encoder-decoder reads
+  /// Some targets are -100, other ones in each step: the mean is over those that count.
+  bool counts_targets = false;
 };
 
 /// What one pass over a micro-batch leaves besides the gradients.
@@ -25,10 +30,11 @@ struct StepPass {
   Tensor log_z, count;  // sum of log Z, and targets that count
 };
 /// Forward and backward pass of one micro-batch of a step over `tokens` tokens. `between` is called
-/// when the loss is there and the backward pass is not.   ids, targets (B,T) of i64
-StepPass forward_backward(nn::Decoder& model, const Tensor& ids, const Tensor& targets,
-                          int64_t tokens, Generator* dropout,
-                          const std::function<void()>& between = {});
+/// when the loss is there and the backward pass is not. `share`: 1 / tokens as one number, where they
+/// are others in each step.
+StepPass forward_backward(nn::LanguageModel& model, const nn::ModelBatch& batch, int64_t tokens,
+                          Generator* dropout, const std::function<void()>& between = {},
+                          const Tensor& share = {});
 
 /// How a step is run; the bits are the same.
 ///   eager      every tensor asks the backend for memory
@@ -36,7 +42,7 @@ StepPass forward_backward(nn::Decoder& model, const Tensor& ids, const Tensor& t
 ///   replayed   planned, and after the first step the recorded calls run again without the engine
 enum class StepMode : uint8_t { eager, planned, replayed };
 
-using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(nn::Decoder&)>;
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(nn::Module&)>;
 
 /// One step of training: forward and backward passes over micro-batches, clip, update. The
 /// trainer, the report on meta and the benchmarks call it; a walk (models/walk.h) takes the same
@@ -45,17 +51,18 @@ class TrainingStep {
  public:
   /// Marks the parameters of `model` as leaves and makes its optimizer. `dropout` gives the random
   /// streams; both must outlive the step.
-  TrainingStep(nn::Decoder& model, MakeOptimizer make_optimizer, const StepOptions& options,
+  TrainingStep(nn::LanguageModel& model, MakeOptimizer make_optimizer, const StepOptions& options,
                Generator& dropout);
   ~TrainingStep();
 
-  /// Writes the ids and targets of micro-batch `micro`, batch x seq each.
-  using Batch =
-      std::function<void(int64_t micro, std::span<int64_t> ids, std::span<int64_t> targets)>;
+  /// Writes the ids and targets of micro-batch `micro`, batch x seq each, and batch x source of what
+  /// is read. May be asked for the same one twice.
+  using Batch = std::function<void(int64_t micro, const BatchSpans& to)>;
   /// Mean loss in nats over the tokens of all micro-batches, the norm of its gradient before
   /// clipping, and the sum of log Z over the targets that count. All 0 on meta.
   struct Result {
     double loss = 0, norm = 0, log_z_sum = 0, targets = 0;
+    GradientNoise noise;  // where measure_noise is set
     double mean_log_z() const { return targets > 0 ? log_z_sum / targets : 0; }
   };
   /// The gradients of the step. Stops where the loss is not finite, and leaves the gradients there
@@ -83,6 +90,8 @@ class TrainingStep {
   const StepOptions& options() const { return options_; }
   int64_t tokens() const { return options_.batch * options_.seq * options_.accumulation; }
 
+  /// Reads the gradients once more behind the first of several micro-batches.
+  bool measure_noise = false;
   /// Called between the forward and the backward pass of each micro-batch that is not replayed.
   std::function<void()> after_forward;
 
@@ -91,7 +100,10 @@ class TrainingStep {
   enum class Part : uint8_t { first, next, update };
   MemoryPlan plan() const;
   void enter(Part part);
+  void read(const Batch& batch, int64_t micro);
   void load(const Batch& batch, int64_t micro);
+  void count(const Batch& batch);
+  void check_loaded() const;
   StepPass pass();
   void run_pass(int64_t micro, Result& result);
   Result run(const Batch& batch);
@@ -100,17 +112,19 @@ class TrainingStep {
   void refuse(const std::string& why);
   void forget_programs();
   bool same_places();
+  void measure_first(int64_t micro, bool played, Result& result) const;
   double number(const Tensor& t) const;
   StepValues values(double lr) const;
   void captured(Program& program, const std::function<void()>& work, double lr);
 
-  nn::Decoder& model_;
+  nn::LanguageModel& model_;
   MakeOptimizer make_optimizer_;
   StepOptions options_;
   Generator& dropout_;
   std::unique_ptr<optim::Optimizer> optimizer_;
-  Tensor ids_, targets_;  // read by every pass: a replayed step finds its batch here
-  std::vector<int64_t> host_ids_, host_targets_;
+  nn::ModelBatch batch_;  // read by every pass: a replayed step finds its batch here
+  Tensor share_;          // 1 / targets that count
+  std::vector<int64_t> host_ids_, host_targets_, host_source_;
   optim::ClippedNorm clip_;
   StepMode mode_ = StepMode::eager;
   std::shared_ptr<Arena> arena_;

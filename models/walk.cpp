@@ -123,7 +123,7 @@ Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const Wa
   int64_t tokens = 0;  // what the mean is over
   for (const MicroBatch& b : batches) tokens += b.targets.numel();
   for (const MicroBatch& b : batches) {
-    const StepPass pass = forward_backward(model, b.ids, b.targets, tokens, o.dropout);
+    const StepPass pass = forward_backward(model, {b.ids, b.targets, {}, {}}, tokens, o.dropout);
     walk.loss += pass.loss.item();
   }
   if (optimizer) {

@@ -28,7 +28,7 @@ Family transformer() {
   m.activation = Activation::relu, m.position = Position::sinusoidal, m.label_smoothing = 0.1;
   TrainConfig t = published(0);
   t.warmup = 4000, t.beta2 = 0.98, t.eps = 1e-9, t.clip = 0;
-  Family f{"",
+  Family f{"transformer",
            "Transformer",
            2017,
            "Vaswani et al. 2017, arXiv:1706.03762, table 3; fairseq, transformer_legacy.py",
@@ -60,7 +60,7 @@ Family bert() {
   m.init = Init::trunc_normal;
   TrainConfig t = published(0.01);
   t.warmup = 10000, t.beta2 = 0.999, t.eps = 1e-6, t.final_lr_fraction = 0;
-  Family f{"",
+  Family f{"bert",
            "BERT",
            2018,
            "Devlin et al. 2018, arXiv:1810.04805; released configurations",
@@ -77,7 +77,7 @@ Family bert() {
 ModelConfig t5_block() {
   ModelConfig m = encoder_block(Architecture::encoder_decoder);
   m.norm_eps = 1e-6, m.attention_scale = 1, m.position = Position::t5_bias;
-  m.z_loss = 1e-4;
+  m.padding_id = -1, m.z_loss = 1e-4;  // its padding's row is trained as the others
   return m;
 }
 
@@ -92,7 +92,7 @@ Family t5() {
   ModelConfig m = t5_block();
   m.activation = Activation::relu, m.tied_head = true;
   use_dropout(m, 0.1);
-  Family f{"",
+  Family f{"t5",
            "T5",
            2019,
            "Raffel et al. 2019, arXiv:1910.10683; released configurations",
@@ -117,7 +117,7 @@ ModelConfig newer_t5_block() {
 }
 
 Family t5_newer() {
-  return {"",
+  return {"t5-v1.1",
           "T5 v1.1",
           2020,
           "Raffel et al. 2019; released configurations of T5 1.1 (Shazeer 2020)",

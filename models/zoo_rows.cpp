@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/config_mixers.h"
+#include "models/objective.h"
 #include "models/parameters.h"
 
 namespace tally::zoo {
@@ -19,6 +20,8 @@ struct Scale {
 constexpr Scale kScales[] = {{"-smoke", 2, 64, 2, 64, 8, 200, 1e11, 3e-3},
                              {"-laptop", 4, 128, 4, 256, 16, 2000, 1e13, 2e-3},
                              {"-lab", 8, 384, 6, 512, 32, 20000, 5e15, 1e-3}};
+
+constexpr int64_t kSentinels = 32;  // of encoder-decoders: a window of 512 tokens takes 27
 
 int64_t up_to_multiple(double value, int64_t of) {
   return static_cast<int64_t>(std::ceil(value / static_cast<double>(of))) * of;
@@ -43,7 +46,7 @@ std::vector<std::string> fewer(const std::vector<std::string>& pattern, int64_t 
 }
 
 /// The proportions of a published model at another size: heads, groups, widths, layers in turn.
-ModelConfig scaled(const Family& family, const Scale& s) {
+ModelConfig scaled(const Family& family, const Scale& s, const TrainConfig& train) {
   const ModelConfig full = sized(family, family.sizes[0]);
   ModelConfig m = full;
   const double shrink = static_cast<double>(s.d_model) / static_cast<double>(full.d_model);
@@ -55,7 +58,10 @@ ModelConfig scaled(const Family& family, const Scale& s) {
   for (const auto* pattern : {&m.attention_pattern, &m.position_pattern, &m.mixer_pattern})
     turn = std::lcm(turn, static_cast<int64_t>(std::max<size_t>(1, pattern->size())));
   m.layers = (s.layers + turn - 1) / turn * turn;
-  m.d_model = s.d_model, m.heads = s.heads, m.vocab = 256, m.context = s.context;
+  m.d_model = s.d_model, m.heads = s.heads, m.context = s.context;
+  m.vocab = 256;
+  if (m.architecture != Architecture::decoder)  // and what its objective needs
+    m.vocab += static_cast<int64_t>(objective_specials(m, train).size());
   m.kv_heads = full.kv_heads <= 1 ? full.kv_heads : s.heads / 2;
   if (full.head_dim > 0) {
     const auto wide = static_cast<double>(full.heads * full.head_dim);
@@ -139,21 +145,24 @@ void add(std::vector<Preset>& zoo, const Family& family) {
 
 void add_scaled_down(std::vector<Preset>& zoo, const Family& family) {
   if (family.key[0] == '\0') return;
+  TrainConfig t = family.train;
+  if (family.base.architecture == Architecture::encoder_decoder) t.sentinels = kSentinels;
   for (const Scale& s : kScales) {
     Preset p{std::string(family.key) + s.suffix,
              family.name,
              family.year,
              std::string("this project: the block of ") + family.sizes[0].name + ", scaled down",
              family.shows,
-             {scaled(family, s), family.train}};
+             {scaled(family, s, t), t}};
     p.note = family.note;
     p.scaled_down = true;
     p.config.model.name = p.name;
-    TrainConfig& t = p.config.train;
-    t.batch = s.batch, t.lr = s.lr;
+    TrainConfig& own = p.config.train;
+    own.batch = s.batch, own.lr = s.lr;
     const double step = training_flops(p.config.model) * static_cast<double>(s.batch * s.context);
-    t.steps = std::clamp(static_cast<int64_t>(s.flops / step) / 10 * 10, int64_t{10}, s.most_steps);
-    t.warmup = t.steps / 20;
+    own.steps =
+        std::clamp(static_cast<int64_t>(s.flops / step) / 10 * 10, int64_t{10}, s.most_steps);
+    own.warmup = own.steps / 20;
     zoo.push_back(std::move(p));
   }
 }

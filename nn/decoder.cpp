@@ -256,6 +256,12 @@ KVCache Decoder::make_cache(int64_t batch, int64_t capacity) const {
   return KVCache(std::move(layers));
 }
 
+std::unique_ptr<LanguageModel> Decoder::on_meta() const {
+  auto twin = std::make_unique<Decoder>(options_, dtype(), kMeta);
+  twin->recompute = recompute;
+  return twin;
+}
+
 void Decoder::after_update() const {
   const PhaseScope phase(Phase::optimizer);
   for (size_t i = 0; i < blocks.size(); ++i) {

@@ -4,6 +4,7 @@
 
 #include "nn/block.h"
 #include "nn/embedding.h"
+#include "nn/language_model.h"
 #include "nn/layer_inputs.h"
 #include "nn/linear.h"
 #include "nn/positions.h"
@@ -20,7 +21,7 @@ enum class FixNorm : uint8_t {
 /// A decoder-only language model: embedding, blocks, final norm, head.
 ///   x = s E[ids] (Wi^T) (+ P[positions])  ->  (norm)  ->  blocks  ->  (norm)
 ///   logits = cap(c x (Wo^T) Wh^T (+ bh)), Wh = E when tied
-class Decoder : public Module {
+class Decoder : public LanguageModel {
  public:
   struct Options {
     int64_t vocab = 0, context = 0, layers = 0;
@@ -77,13 +78,20 @@ class Decoder : public Module {
   KVCache make_cache(int64_t batch, int64_t capacity) const;
 
   void visit(Visitor& v) override;
-  /// What an update moves besides the parameters: the biases of routers. At the end of a step.
-  void after_update() const;
-  /// Forgets what a step counted for it, where the step is not taken.
-  void forget_step() const;
+  Tensor batch_logits(const ModelBatch& batch) override { return logits(batch.ids); }
+  Tensor batch_loss(const ModelBatch& batch, int64_t count, Generator* dropout,
+                    Tensor* stats) override {
+    return loss(batch.ids, batch.targets, count, dropout, stats);
+  }
+  std::unique_ptr<LanguageModel> on_meta() const override;
+  /// Moves the biases of routers.
+  void after_update() const override;
+  void forget_step() const override;
   const Options& options() const { return options_; }
-  Device device() const { return embedding.weight.device(); }
-  DType dtype() const { return embedding.weight.dtype(); }
+  int64_t vocab() const override { return options_.vocab; }
+  int64_t context() const override { return options_.context; }
+  Device device() const override { return embedding.weight.device(); }
+  DType dtype() const override { return embedding.weight.dtype(); }
 
   Embedding embedding;
   std::optional<LayerInputs> layer_inputs;  // with block.layer_input

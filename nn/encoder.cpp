@@ -54,9 +54,33 @@ Tensor Encoder::logits(const Tensor& ids, const Tensor& kinds, const Tensor& mas
 
 Tensor Encoder::loss(const Tensor& ids, const Tensor& targets, const Tensor& kinds,
                      const Tensor& mask, Generator* dropout) {
-  const Tensor scores = logits(ids, kinds, mask, dropout);
+  return loss_of(logits(ids, kinds, mask, dropout), targets, 0, nullptr);
+}
+
+Tensor Encoder::loss_of(const Tensor& scores, const Tensor& targets, int64_t count,
+                        Tensor* stats) const {
   const ModuleScope scope("head");
-  return cross_entropy(scores, targets, options_.loss);
+  ops::LossOptions o = options_.loss;
+  if (count > 0) o.normalizer = static_cast<double>(count);
+  const auto [loss, sums] = cross_entropy_with_stats(scores, targets, o);
+  if (stats) *stats = sums;
+  return loss;
+}
+
+Tensor Encoder::first_types(const Tensor& ids) const {
+  return types ? zeros(ids.shape(), DType::i64, ids.device()) : Tensor();
+}
+
+Tensor Encoder::batch_logits(const ModelBatch& b) {
+  return logits(b.ids, first_types(b.ids), b.mask);
+}
+
+Tensor Encoder::batch_loss(const ModelBatch& b, int64_t count, Generator* dropout, Tensor* stats) {
+  return loss_of(logits(b.ids, first_types(b.ids), b.mask, dropout), b.targets, count, stats);
+}
+
+std::unique_ptr<LanguageModel> Encoder::on_meta() const {
+  return std::make_unique<Encoder>(options_, dtype(), kMeta);
 }
 
 void Encoder::visit(Visitor& v) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "nn/embedding.h"
+#include "nn/language_model.h"
 #include "nn/linear.h"
 #include "nn/stack.h"
 
@@ -8,7 +9,7 @@ namespace tally::nn {
 /// An encoder: every token sees every other. Devlin et al. 2018, arXiv:1810.04805 (BERT).
 ///   x = E[ids] (+ P[positions]) (+ S[types]) -> stack -> h
 ///   logits = N(act(h Wt^T + bt)) E^T + bh        the head that guesses masked tokens
-class Encoder : public Module {
+class Encoder : public LanguageModel {
  public:
   struct Options {
     int64_t vocab = 0;
@@ -34,6 +35,15 @@ class Encoder : public Module {
   Tensor loss(const Tensor& ids, const Tensor& targets, const Tensor& types = {},
               const Tensor& mask = {}, Generator* dropout = nullptr);
   void visit(Visitor& v) override;
+  /// As logits() and loss(), all tokens being of the first type where the model has types.
+  Tensor batch_logits(const ModelBatch& batch) override;
+  Tensor batch_loss(const ModelBatch& batch, int64_t count, Generator* dropout,
+                    Tensor* stats) override;
+  std::unique_ptr<LanguageModel> on_meta() const override;
+  int64_t vocab() const override { return options_.vocab; }
+  int64_t context() const override { return options_.stack.context; }
+  Device device() const override { return embedding.weight.device(); }
+  DType dtype() const override { return embedding.weight.dtype(); }
 
   Embedding embedding;
   std::optional<Embedding> types;
@@ -43,6 +53,8 @@ class Encoder : public Module {
   Tensor head_bias;  // (V)
 
  private:
+  Tensor first_types(const Tensor& ids) const;
+  Tensor loss_of(const Tensor& scores, const Tensor& targets, int64_t count, Tensor* stats) const;
   Options options_;
 };
 

@@ -53,10 +53,33 @@ Tensor EncoderDecoder::logits(const Memory& memory, const Tensor& ids, Generator
 
 Tensor EncoderDecoder::loss(const Memory& memory, const Tensor& ids, const Tensor& targets,
                             Generator* dropout) {
-  const Tensor y = decode(memory, ids, dropout);
+  return loss_of(memory, {ids, targets, {}, {}}, 0, dropout, nullptr);
+}
+
+Tensor EncoderDecoder::loss_of(const Memory& memory, const ModelBatch& b, int64_t count,
+                               Generator* dropout, Tensor* stats) {
+  const Tensor y = decode(memory, b.ids, dropout);
   const ModuleScope scope("head");
-  return head_bias.defined() ? cross_entropy(linear(y, head(), head_bias), targets, options_.loss)
-                             : linear_cross_entropy(y, head(), targets, options_.loss);
+  ops::LossOptions o = options_.loss;
+  if (count > 0) o.normalizer = static_cast<double>(count);
+  const auto [loss, sums] =
+      head_bias.defined() ? cross_entropy_with_stats(linear(y, head(), head_bias), b.targets, o)
+                          : linear_cross_entropy_with_stats(y, head(), b.targets, o);
+  if (stats) *stats = sums;
+  return loss;
+}
+
+Tensor EncoderDecoder::batch_logits(const ModelBatch& b) {
+  return logits(encode(b.source, b.mask), b.ids);
+}
+
+Tensor EncoderDecoder::batch_loss(const ModelBatch& b, int64_t count, Generator* dropout,
+                                  Tensor* stats) {
+  return loss_of(encode(b.source, b.mask, dropout), b, count, dropout, stats);
+}
+
+std::unique_ptr<LanguageModel> EncoderDecoder::on_meta() const {
+  return std::make_unique<EncoderDecoder>(options_, dtype(), kMeta);
 }
 
 StackCache EncoderDecoder::make_cache(const Memory& memory, int64_t capacity) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include "nn/embedding.h"
+#include "nn/language_model.h"
 #include "nn/stack.h"
 
 namespace tally::nn {
@@ -8,7 +9,7 @@ namespace tally::nn {
 /// Raffel et al. 2019, arXiv:1910.10683 (T5).
 ///   memory = encoder(c E[source])      y = decoder(c E[ids], memory)
 ///   logits = s y Wh^T (+ bh), Wh = E when tied       one table E for both sides
-class EncoderDecoder : public Module {
+class EncoderDecoder : public LanguageModel {
  public:
   struct Options {
     int64_t vocab = 0;
@@ -38,6 +39,15 @@ class EncoderDecoder : public Module {
   /// Logits (B,V) of the token after the last of `ids`, which follow what is in the cache.
   Tensor next_logits(const Tensor& ids, StackCache& cache);
   void visit(Visitor& v) override;
+  /// As logits() and loss() of what encode() makes of the source.
+  Tensor batch_logits(const ModelBatch& batch) override;
+  Tensor batch_loss(const ModelBatch& batch, int64_t count, Generator* dropout,
+                    Tensor* stats) override;
+  std::unique_ptr<LanguageModel> on_meta() const override;
+  int64_t vocab() const override { return options_.vocab; }
+  int64_t context() const override { return options_.encoder.context; }
+  Device device() const override { return embedding.weight.device(); }
+  DType dtype() const override { return embedding.weight.dtype(); }
 
   Embedding embedding;
   Stack encoder, decoder;
@@ -46,6 +56,8 @@ class EncoderDecoder : public Module {
  private:
   Tensor embed(const Tensor& ids);
   Tensor decode(const Memory& memory, const Tensor& ids, Generator* dropout);
+  Tensor loss_of(const Memory& memory, const ModelBatch& batch, int64_t count, Generator* dropout,
+                 Tensor* stats);
   Tensor outgoing(const Tensor& y) const;
   const Tensor& head() const { return options_.tied_head ? embedding.weight : head_weight; }
   Options options_;

@@ -36,6 +36,14 @@ std::unique_ptr<Optimizer> make_matrix_part(Groups groups, const OptimizerChoice
                                 SOAP::Options{c.beta1, c.beta2, c.eps, every, longest});
 }
 
+// A step takes lr_scale lr weight_decay of a weight, and the hidden ones shall lose no less.
+Groups scaled_groups(nn::Module& model, const OptimizerChoice& c, bool decoupled) {
+  Groups groups = role_groups(model, c.weight_decay);
+  groups[0].lr_scale = c.hidden_lr_scale;
+  if (decoupled) groups[0].weight_decay /= c.hidden_lr_scale;
+  return groups;
+}
+
 std::unique_ptr<Optimizer> make_by_role(nn::Module& model, const OptimizerChoice& c) {
   Groups hidden = role_groups(model, c.weight_decay), rest;
   rest.assign(hidden.begin() + 1, hidden.end());
@@ -54,7 +62,11 @@ std::unique_ptr<Optimizer> make_by_role(nn::Module& model, const OptimizerChoice
 std::span<const std::string_view> enum_names(OptimizerKind) { return kOptimizers; }
 
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& c) {
-  const auto groups = [&] { return decay_groups(model, c.weight_decay); };
+  const bool decoupled = c.kind != OptimizerKind::adam;
+  const auto groups = [&] {
+    return c.hidden_lr_scale == 1 ? decay_groups(model, c.weight_decay)
+                                  : scaled_groups(model, c, decoupled);
+  };
   switch (c.kind) {
     case OptimizerKind::adamw:
       return make_adamw(groups(), c, true);

@@ -16,7 +16,8 @@ struct OptimizerChoice {
   bool amsgrad = false;    // adamw, adam
   MuonScaling muon_scaling = MuonScaling::match_rms;
   int64_t precondition_every = 10, precondition_longest = 8192;  // shampoo, soap
-  double rest_lr_scale = 1;  // of what a matrix optimizer leaves to AdamW
+  double rest_lr_scale = 1;    // of what a matrix optimizer leaves to AdamW
+  double hidden_lr_scale = 1;  // of the hidden matrices, whose decoupled decay stays what it was
 };
 
 /// The optimizer for a model. Muon, Shampoo and SOAP get the hidden matrices; embeddings, positions,

@@ -1,11 +1,18 @@
 #include "optim/parameterwise.h"
 
+#include "core/ops/cast.h"
+
 namespace tally::optim {
 
 void Parameterwise::keep(const std::function<Kept(const std::string&, const Tensor&)>& of) {
   for (const ParameterGroup& g : groups_) {
-    std::vector<Kept>& list = kept_.emplace_back();
-    for (const auto& [parameter, w] : g.parameters) list.push_back(of(parameter, w));
+    std::vector<OfParameter>& list = kept_.emplace_back();
+    for (const auto& [parameter, w] : g.parameters) {
+      const DType wide = acc_dtype(w.dtype());
+      const Tensor master =
+          w.dtype() == wide ? Tensor() : ops::Cast::forward(w.detach(), {wide}, nullptr);
+      list.push_back({of(parameter, master.defined() ? master : w), master});
+    }
   }
 }
 
@@ -17,13 +24,15 @@ void Parameterwise::step(double lr, const Tensor& gradient_scale) {
     const ParameterGroup& group = groups_[g];
     for (size_t i = 0; i < group.parameters.size(); ++i) {
       const Tensor& w = group.parameters[i].second;
-      const Tensor gradient = w.grad();
-      if (!gradient.defined()) continue;
-      update({w,
-              gradient,
+      if (!w.grad().defined()) continue;
+      const auto& [kept, master] = kept_[g][i];
+      const bool narrow = master.defined();
+      update({narrow ? master : w,
+              narrow ? ops::Cast::forward(w.grad(), {master.dtype()}, nullptr) : w.grad(),
               gradient_scale,
-              kept_[g][i],
+              kept,
               {lr, group.weight_decay, decoupled(), steps_, group.lr_scale}});
+      if (narrow) run(w.device(), ops::Cast::Call{master, w});
     }
   }
 }
@@ -32,8 +41,10 @@ std::vector<std::pair<std::string, Tensor>> Parameterwise::state() {
   std::vector<std::pair<std::string, Tensor>> list;
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (size_t i = 0; i < kept_[g].size(); ++i) {
-      for (const auto& [what, t] : kept_[g][i])
-        list.emplace_back(what + "." + groups_[g].parameters[i].first, t);
+      const std::string& parameter = groups_[g].parameters[i].first;
+      if (kept_[g][i].master.defined())
+        list.emplace_back("master." + parameter, kept_[g][i].master);
+      for (const auto& [what, t] : kept_[g][i].kept) list.emplace_back(what + "." + parameter, t);
     }
   }
   return list;

@@ -6,8 +6,14 @@
 
 namespace tally::optim {
 
-/// An optimizer whose step goes over the parameters one by one: most of them. A derived class says
-/// what is kept of a parameter (keep(), in its constructor) and how one changes (update()).
+/// An optimizer whose step goes over the parameters one by one. A derived class says what is kept of
+/// a parameter (keep(), in its constructor) and how one changes (update()).
+///
+/// A parameter in bf16 has a master in f32, made when the optimizer is, kept in its state as
+/// "master.NAME": a step smaller than half the distance of two bf16 numbers would be lost in the
+/// parameter itself. update() sees the master, and the gradient in f32; the parameter becomes the
+/// master rounded. With Adam that is 2 + 2 bytes of weight and gradient, 4 of the master and 8 of
+/// moments, 16 a parameter (lecture claims L78, L81). Micikevicius et al. 2018, arXiv:1710.03740.
 class Parameterwise : public Optimizer {
  public:
   void step(double lr, const Tensor& gradient_scale = {}) final;
@@ -39,7 +45,11 @@ class Parameterwise : public Optimizer {
   virtual bool decoupled() const { return true; }
 
  private:
-  std::vector<std::vector<Kept>> kept_;  // by group and parameter
+  struct OfParameter {
+    Kept kept;
+    Tensor master;  // undefined where the parameter holds what update() computes in
+  };
+  std::vector<std::vector<OfParameter>> kept_;  // by group and parameter
 };
 
 /// Zeros in the shape of a parameter: what moments start as.

@@ -1,4 +1,5 @@
 // Masked tokens, span corruption, prefixes: exact examples, statistics, independence of the batch.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
@@ -45,6 +46,36 @@ SpanCorruptionOptions t5() {
 }
 
 }  // namespace
+
+TEST_CASE("masked tokens: of a short text one is chosen where none was, each as likely", "[data]") {
+  MaskedTokenOptions o = masking();
+  o.at_least_one = true;
+  std::map<size_t, double> chosen;
+  double alone = 0;
+  for (uint64_t sequence = 0; sequence < 4000; ++sequence) {
+    const Masked plain = masked({1, 5, sequence}, 5), m = masked({1, 5, sequence}, 5, o);
+    const auto asked = [](const Masked& v) {
+      return std::ranges::count_if(v.targets, [](int64_t t) { return t != kIgnoredTarget; });
+    };
+    if (asked(plain) > 0) {
+      CHECK(m == plain);
+      continue;
+    }
+    ++alone;
+    REQUIRE(asked(m) == 1);
+    const auto at = static_cast<size_t>(
+        std::ranges::find_if(m.targets, [](int64_t t) { return t != kIgnoredTarget; }) -
+        m.targets.begin());
+    CHECK((m.ids[at] == o.mask_id && m.targets[at] == plain.ids[at]));
+    ++chosen[at];
+  }
+  CHECK(chosen[0] == 0);  // id 0 is never chosen
+  for (size_t i = 1; i < 5; ++i) check_binomial("a place", chosen[i], alone, 0.25);
+  check_binomial("texts with none", alone, 4000, std::pow(0.85, 4));
+  Masked none{{0, 0}, {1, 1}};  // nothing may be chosen
+  mask_tokens(o, {1, 1, 1}, none.ids, none.targets);
+  CHECK(none == Masked{{0, 0}, {kIgnoredTarget, kIgnoredTarget}});
+}
 
 TEST_CASE("masked tokens: 15 % are chosen, 80, 10 and 10 % of them hidden, changed, left",
           "[data]") {

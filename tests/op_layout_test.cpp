@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/ops/all.h"
+#include "core/sanitizers.h"
 #include "tests/representative_samples.h"
 #include "tests/worse.h"
 
@@ -187,11 +188,7 @@ void check_upstream_view(const Sample& s, const std::vector<Tensor>& inputs, siz
 constexpr int64_t kMost = 1000;
 
 // Under the sanitizers, ten times as slow, one sample in eight.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr size_t kEvery = 8;
-#else
-constexpr size_t kEvery = 1;
-#endif
+constexpr size_t kEvery = kSanitized ? 8 : 1;
 
 // Layouts multiply the runs: samples of many numbers, other shapes and other numbers show nothing
 // that small ones do not. Every option of every op is among these, and every module.

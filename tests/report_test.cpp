@@ -9,6 +9,7 @@
 #include "cli/ledger_view.h"
 #include "cli/page.h"
 #include "cli/run_files.h"
+#include "data/checksum.h"
 #include "data/file.h"
 #include "models/profile.h"
 #include "models/report.h"

@@ -190,14 +190,14 @@ TEST_CASE("step: micro-batches add up to training's step, and layers are compute
     batches.push_back({random_ids({2, 12}, config.vocab, seed, kCPU),
                        random_ids({2, 12}, config.vocab, seed + 1, kCPU)});
   Generator generator{7};
-  const auto adamw = [](nn::Decoder& m) {
+  const auto adamw = [](nn::Module& m) {
     return std::make_unique<optim::AdamW>(optim::decay_groups(m, 0.1), optim::AdamW::Options{});
   };
   TrainingStep training(*twin, adamw, {2, 12, 3, 1}, generator);
-  const auto result = training.gradients([&](int64_t micro, auto ids, auto targets) {
+  const auto result = training.gradients([&](int64_t micro, const BatchSpans& to) {
     const MicroBatch& b = batches[static_cast<size_t>(micro)];
-    std::ranges::copy(to_host<int64_t>(b.ids), ids.begin());
-    std::ranges::copy(to_host<int64_t>(b.targets), targets.begin());
+    std::ranges::copy(to_host<int64_t>(b.ids), to.ids.begin());
+    std::ranges::copy(to_host<int64_t>(b.targets), to.targets.begin());
   });
   const auto optimizer = adamw(*model);
   const Walk walk = walk_step(*model, batches, {}, optimizer.get());

@@ -70,14 +70,15 @@ inline RunConfig tiny(int64_t accumulation = 1) {
 }
 
 struct Made {
-  explicit Made(const RunConfig& c, int lines = 400) : tokenizer(Tokenizer::bytes()) {
+  explicit Made(const RunConfig& c, int lines = 400, DType dtype = DType::f32)
+      : tokenizer(Tokenizer::bytes()) {
     register_all();
     fs::create_directories(folder.path);
     std::ofstream(folder.path + "/text.txt") << some_text(lines);
     DataOptions o;
     o.text.val_fraction = 0.1;
     trainer = std::make_unique<Trainer>(c, open_data(folder.path + "/text.txt", tokenizer, o),
-                                        tokenizer.byte_lengths(), DType::f32, kCPU);
+                                        tokenizer.byte_lengths(), dtype, kCPU);
   }
   Scratch folder;
   Tokenizer tokenizer;

@@ -46,7 +46,7 @@ TEST_CASE("training: the same bits for 1, 2, 3 and 4 threads, and when run again
   for (int n : {1, 2, 3, 4, 4}) {
     set_num_threads(n);
     Made m(small());
-    nn::Decoder& model = m.trainer->model();
+    nn::Decoder& model = m.trainer->decoder();
     std::vector<int64_t> ids(4 * 32), targets(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i * i % 251);
     std::rotate_copy(ids.begin(), ids.begin() + 1, ids.end(), targets.begin());

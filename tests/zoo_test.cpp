@@ -7,6 +7,7 @@
 #include "data/file.h"
 #include "data/json.h"
 #include "models/config_json.h"
+#include "models/objective.h"
 #include "models/parameters.h"
 #include "models/report.h"
 #include "models/zoo.h"
@@ -118,7 +119,10 @@ TEST_CASE("zoo: a scaled-down model trains within what its name allows", "[zoo]"
     if (budget == budgets.end()) continue;
     const RunConfig c = resolved(p);
     ReportOptions o;
-    o.train = true, o.seq = c.train.seq;
+    ObjectiveTokens tokens;
+    tokens.first_sentinel = c.model.vocab - 1, tokens.sentinels = c.train.sentinels;
+    const Objective objective(c.model, c.train, tokens, c.train.seq);
+    o.train = true, o.seq = objective.length(), o.source = objective.source();
     const double step = make_report(c.model, o).model.causal * static_cast<double>(c.train.batch);
     const double all = step * static_cast<double>(c.train.steps * c.train.accumulation);
     INFO(p.name << ": " << all << " FLOPs, " << c.train.steps << " steps");

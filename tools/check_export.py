@@ -16,25 +16,37 @@ import tempfile
 
 import torch
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
+
+# What a recording holds of an input, by what the model calls it.
+INPUTS = ("input_ids", "attention_mask", "token_type_ids", "decoder_input_ids")
 
 
-def recorded(folder):
+def recorded(folder, kind):
     with safe_open(folder / "case.safetensors", "pt") as case:
-        return case.get_tensor("input_ids"), case.get_tensor("logits"), case.metadata()
+        names = INPUTS if kind is not AutoModelForCausalLM else INPUTS[:1]
+        inputs = {name: case.get_tensor(name) for name in names if name in case.keys()}
+        return inputs, case.get_tensor("logits"), case.metadata()
 
 
-def exported_error(program, folder):
-    ids, logits, metadata = recorded(folder)
+def kind_of(config):
+    if config.get("is_encoder_decoder"):
+        return AutoModelForSeq2SeqLM
+    return AutoModelForMaskedLM if config["model_type"] == "bert" else AutoModelForCausalLM
+
+
+def exported_error(program, folder, kind):
+    inputs, logits, metadata = recorded(folder, kind)
     with tempfile.TemporaryDirectory() as scratch:
         out = pathlib.Path(scratch) / "out"
         subprocess.run([program, "export", str(folder), "--out", str(out)], check=True,
                        stdout=subprocess.DEVNULL)
-        model = AutoModelForCausalLM.from_pretrained(
+        model = kind.from_pretrained(
             out, dtype=torch.float32, experts_implementation="eager",
             attn_implementation=metadata.get("attn_implementation", "eager")).eval()
+        cached = {} if kind is AutoModelForMaskedLM else {"use_cache": False}
         with torch.no_grad():
-            ours = model(ids, use_cache=False).logits
+            ours = model(**inputs, **cached).logits
     return ((ours - logits).abs().max() / logits.abs().max()).item(), float(metadata["tol_logits"])
 
 
@@ -45,12 +57,12 @@ def main():
     options = parser.parse_args()
     bad = 0
     for folder in options.folders:
-        model_type = json.loads((folder / "config.json").read_text())["model_type"]
-        if model_type.endswith("_ref"):
+        config = json.loads((folder / "config.json").read_text())
+        if config["model_type"].endswith("_ref"):
             print(f"{folder.name:24} has no published family")
             continue
         try:
-            error, bound = exported_error(options.program, folder)
+            error, bound = exported_error(options.program, folder, kind_of(config))
         except Exception as problem:  # what transformers refuses is a result too
             print(f"{folder.name:24} FAILED: {str(problem).splitlines()[0]}")
             bad += 1

@@ -140,6 +140,8 @@ T exactly(double v) {
     return Rounded::term(v, 0);
   else if constexpr (std::is_same_v<T, RoundedHalf>)
     return RoundedHalf::exact(v);
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(static_cast<int64_t>(v));  // -1 as the byte 255
   else
     return static_cast<T>(v);
 }

@@ -6,6 +6,7 @@
 #include "backends/cpu/attention_parts.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/narrow.h"
 #include "core/parallel.h"
 
 namespace tally::cpu {
@@ -169,11 +170,10 @@ void attention_forward(const ops::AttentionForward& c) {
 // bf16: a query at a time, which is what decoding asks for; no bias, which would be bf16 too.
 void attention_half(const ops::AttentionForward& c) {
   const auto beside = [](const View& v) { return v.shape[3] <= 1 || v.strides[3] == 1; };
-  if (c.bias.defined() || c.dropout.p > 0 || c.keys() > kMostKeys || !beside(c.q) || !beside(c.k) ||
-      !beside(c.v) || !beside(c.y) || !fits(c)) {
-    recorder().provider = "reference loops";
-    return c.reference<bf16>();
-  }
+  constexpr int64_t kFewQueries = 8;
+  if (c.tokens() > kFewQueries || c.bias.defined() || c.dropout.p > 0 || c.keys() > kMostKeys ||
+      !beside(c.q) || !beside(c.k) || !beside(c.v) || !beside(c.y) || !fits(c))
+    return through_f32(c);
   const int64_t tokens = c.tokens(), heads = c.heads();
   parallel_for(c.batch() * heads * tokens, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -260,6 +260,7 @@ void clear_bias(const ops::AttentionBackward& c, bool one_bias) {
 // dsink[h] = -sum exp(sink - l) dy.y over batches and queries: one more pass over y and dy.
 void sink_gradient(const ops::AttentionBackward& c) {
   parallel_for(c.heads(), 1, [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> list;
     for (int64_t h = begin; h < end; ++h) {
       const float sink = c.sink.pointer<const float>()[h * c.sink.strides[0]];
       double sum = 0;
@@ -270,6 +271,10 @@ void sink_gradient(const ops::AttentionBackward& c) {
           if (l[t] == -INFINITY) continue;  // neither keys nor a sink
           double mean = 0;
           for (int64_t d = 0; d < c.value_size(); ++d) mean += double(up(t, d)) * double(out(t, d));
+          if (std::isnan(mean)) {  // of a query that sees no key it is no part of the sum
+            c.list_keys(b, h, t, list);
+            if (list.empty()) continue;
+          }
           sum += std::exp(double(sink) - double(l[t])) * mean;
         }
       }

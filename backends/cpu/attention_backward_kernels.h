@@ -2,7 +2,7 @@
 // The backward pass of attention. The probabilities of a block come back from the scores and l. dq
 // takes the transposed scores as they are; dk and dv add up over queries, so for them each tile of
 // keys is turned once more, and neighbouring panels of the call that see it make one long sum.
-#include "backends/cpu/attention_tile.h"
+#include "backends/cpu/attention_wild.h"
 
 namespace tally::cpu {
 namespace {
@@ -84,27 +84,35 @@ inline void row_means(const AttentionBackwardArgs& a, const BackwardState& s) {
   }
 }
 
-inline void pack_queries(const AttentionBackwardArgs& a, const BackwardState& s) {
+/// What the products leave out: of the packed rows of q and dy, and of a block's rows of k.
+struct BackwardWild {
+  WildRows q, dy, k;
+};
+
+inline void pack_queries(const AttentionBackwardArgs& a, const BackwardState& s,
+                         BackwardWild& wild) {
   const int64_t n = a.rule.queries;
   for (int64_t p = 0; p < s.panels; ++p) {
     const int64_t t = p * kPanel, rows = smaller(kPanel, n - t);
     pack_columns(a.q, t, rows, s.head, s.q + t * s.head, kPanel);
     pack_columns(a.dy, t, rows, s.value, s.dy + t * s.value, kPanel);
   }
-  const auto rows = [&](const HeadIn& h, int64_t size, const Columns& columns, float* to) {
+  const auto rows = [&](const HeadIn& h, int64_t size, const Columns& columns, float* to,
+                        WildRows& out) {
     for (int64_t c = 0; c < columns.count; ++c) {
       float* panel = to + c * kPanel * s.queries;
       pack_rows(h, 0, n, c * kPanel, smaller(kPanel, size - c * kPanel), panel, kPanel);
+      take_out_wild(panel, 0, n, kPanel, out);
       for (float* end = panel + n * kPanel; end < panel + s.queries * kPanel; end += kLanes)
         store(end, F32{});
     }
   };
-  rows(a.q, s.head, s.head_columns, s.q_rows);
-  rows(a.dy, s.value, s.value_columns, s.dy_rows);
+  rows(a.q, s.head, s.head_columns, s.q_rows, wild.q);
+  rows(a.dy, s.value, s.value_columns, s.dy_rows, wild.dy);
 }
 
 inline void pack_keys(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
-                      int64_t count) {
+                      int64_t count, WildRows& wild) {
   for (int64_t n = 0; n < count; n += kTileRows) {
     const int64_t rows = smaller(kTileRows, count - n), tile = n / kTileRows * kStride;
     pack_columns(a.k, key0 + n, rows, s.head, s.k + tile * s.head, kStride);
@@ -112,8 +120,9 @@ inline void pack_keys(const AttentionBackwardArgs& a, const BackwardState& s, in
   }
   for (int64_t i = 0; i < s.head_tiles.count; ++i) {
     const int64_t d = i * s.head_tiles.rows;
-    pack_rows(a.k, key0, count, d, smaller(s.head_tiles.rows, s.head - d),
-              s.k_rows + i * kBackwardKeys * kStride, kStride);
+    float* panel = s.k_rows + i * kBackwardKeys * kStride;
+    pack_rows(a.k, key0, count, d, smaller(s.head_tiles.rows, s.head - d), panel, kStride);
+    take_out_wild(panel, 0, count, kStride, wild);
   }
 }
 
@@ -130,7 +139,8 @@ inline void bias_gradients(const AttentionBackwardArgs& a, const BackwardState& 
 
 /// One panel's probabilities and score gradients against a run of tiles, and its share of dq.
 inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState& s, int64_t panel,
-                            int64_t key0, const Look& look, const Rows& seen) {
+                            int64_t key0, const Look& look, const Rows& seen,
+                            const WildRows& wild) {
   const AttentionRule& r = a.rule;
   const int64_t t0 = panel * kPanel, queries = smaller(kPanel, r.queries - t0);
   float *p = s.p + panel * kBackwardKeys * kPanel, *ds = s.ds + panel * kBackwardKeys * kPanel;
@@ -139,7 +149,8 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
             false, p + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, p);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, p, s.bias);
-  hide(r, look, t0, queries, key0, seen, p);
+  const PanelView at{r, look, t0, queries, key0};
+  hide(at, seen, p);
   const bool scores = a.dq.data != nullptr || a.dk.data != nullptr || a.dbias.data != nullptr;
   if (scores)
     for (int64_t n = seen.first; n < seen.last; n += kTileRows)
@@ -148,6 +159,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
   if (r.dropout > 0) dropout_factors(r, t0, queries, key0, seen.first, seen.last, s.factors);
   const float* factors = r.dropout > 0 ? s.factors : nullptr;
   const float scale = a.dbias.data != nullptr ? 1 : r.scale;  // dbias is ds before the scale
+  F32 found{};
   for (int j = 0; j < kTileVectors; ++j) {
     const F32 l = load(s.l + t0 + j * kLanes), mean = load(s.mean + t0 + j * kLanes);
     const I32 used = iota() + j * kLanes < static_cast<int32_t>(queries);
@@ -157,7 +169,10 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
       const F32 prob = select(used, exp(min(F32{}, score - l)), F32{});
       const F32 kept = factors == nullptr ? prob : prob * load(factors + i);
       store(p + i, kept);
-      if (!scores) continue;
+      if (!scores) {
+        found = add_wildness(kept, found);
+        continue;
+      }
       const F32 g = factors == nullptr ? load(ds + i) : load(ds + i) * load(factors + i);
       F32 d = prob * (g - mean) * scale;
       if (r.cap > 0) {
@@ -166,8 +181,10 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
         d *= 1.0f - bend * bend;
       }
       store(ds + i, d);
+      found = add_wildness(d, found);
     }
   }
+  if (any_wild(found)) clear_hidden(at, seen, p, ds);
   if (a.dbias.data != nullptr) bias_gradients(a, s, t0, key0, seen, ds);
   if (a.dq.data == nullptr) return;
   float* dq = s.dq + panel * s.dq_size();
@@ -175,6 +192,7 @@ inline void panel_gradients(const AttentionBackwardArgs& a, const BackwardState&
     product(s.head_tiles.rows, seen.last - seen.first,
             s.k_rows + (i * kBackwardKeys + seen.first) * kStride, ds + seen.first * kPanel, 1,
             true, dq + i * s.head_tiles.rows * kPanel);
+  if (wild.any) add_wild_keys(at, seen, wild, a.k, s.head, ds, dq);
 }
 
 /// The panels that see a tile of the block: bit p for panel p.
@@ -214,11 +232,36 @@ inline void add_rows(const float* x, int64_t width, int64_t size, int64_t count,
   }
 }
 
-inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
-                           int64_t count) {
+/// What a block's dk or dv is made of: x^T rows, x being ds or p and `rows` those of q or dy.
+struct KeyGradient {
+  const float *x, *rows;
+  const Columns& columns;
+  const HeadIn& from;
+  const WildRows& wild;
+  int64_t size;
+  float* sums;
+};
+inline void add_key_gradient(const AttentionBackwardArgs& a, const BackwardState& s, int64_t key0,
+                             int64_t count, const SeenBy& seen_by, const KeyGradient& g,
+                             const HeadOut& to) {
+  const int64_t width = g.columns.width;
+  for (int64_t i = 0; i < count * width; i += kLanes) store(g.sums + i, F32{});
+  sum_over_queries(s, seen_by, count, g.x, g.rows, g.columns, g.sums);
+  for (int64_t panel = 0; g.wild.any && panel < s.panels; ++panel) {
+    const int64_t t0 = panel * kPanel, queries = smaller(kPanel, a.rule.queries - t0);
+    const Look look = panel_look(a.rule, panel, key0, count);
+    add_wild_queries({a.rule, look, t0, queries, key0}, count, g.wild, g.from, g.size,
+                     g.x + panel * kBackwardKeys * kPanel, g.sums, width);
+  }
+  add_rows(g.sums, width, g.size, count, to, key0);
+}
+
+inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& s,
+                           BackwardWild& wild, int64_t key0, int64_t count) {
   const AttentionRule& r = a.rule;
   if (look_at(r, 0, r.queries, key0, count).seen == 0) return;
-  pack_keys(a, s, key0, count);
+  wild.k = {};
+  pack_keys(a, s, key0, count, wild.k);
   SeenBy seen_by{};
   for (int64_t panel = 0; panel < s.panels; ++panel) {
     const Look look = panel_look(r, panel, key0, count);
@@ -226,27 +269,24 @@ inline void backward_block(const AttentionBackwardArgs& a, const BackwardState& 
       seen_by.panels[i] |= static_cast<uint64_t>(look.seen >> i & 1) << panel;
     uint32_t rest = look.seen;
     for (Rows rows = take_run(rest, count); rows.first < rows.last; rows = take_run(rest, count))
-      panel_gradients(a, s, panel, key0, look, rows);
+      panel_gradients(a, s, panel, key0, look, rows, wild.k);
   }
-  if (a.dv.data != nullptr) {
-    for (int64_t i = 0; i < count * s.value_columns.width; i += kLanes) store(s.dv + i, F32{});
-    sum_over_queries(s, seen_by, count, s.p, s.dy_rows, s.value_columns, s.dv);
-    add_rows(s.dv, s.value_columns.width, s.value, count, a.dv, key0);
-  }
-  if (a.dk.data != nullptr) {
-    for (int64_t i = 0; i < count * s.head_columns.width; i += kLanes) store(s.dk + i, F32{});
-    sum_over_queries(s, seen_by, count, s.ds, s.q_rows, s.head_columns, s.dk);
-    add_rows(s.dk, s.head_columns.width, s.head, count, a.dk, key0);
-  }
+  if (a.dv.data != nullptr)
+    add_key_gradient(a, s, key0, count, seen_by,
+                     {s.p, s.dy_rows, s.value_columns, a.dy, wild.dy, s.value, s.dv}, a.dv);
+  if (a.dk.data != nullptr)
+    add_key_gradient(a, s, key0, count, seen_by,
+                     {s.ds, s.q_rows, s.head_columns, a.q, wild.q, s.head, s.dk}, a.dk);
 }
 
 inline void attention_backward(const AttentionBackwardArgs& a) {
   const BackwardState s(a);
   row_means(a, s);
-  pack_queries(a, s);
+  BackwardWild wild;
+  pack_queries(a, s, wild);
   for (int64_t i = 0; i < s.panels * s.dq_size(); i += kLanes) store(s.dq + i, F32{});
   each_key_block(a.rule, kBackwardKeys,
-                 [&](int64_t key0, int64_t count) { backward_block(a, s, key0, count); });
+                 [&](int64_t key0, int64_t count) { backward_block(a, s, wild, key0, count); });
   if (a.dq.data == nullptr) return;
   for (int64_t p = 0; p < s.panels; ++p)
     put_panel(s.dq + p * s.dq_size(), s.head, smaller(kPanel, a.rule.queries - p * kPanel), a.dq,

@@ -5,6 +5,7 @@
 // the first-level cache; a tile that a panel does not see costs nothing.
 #include "backends/cpu/attention_single.h"
 #include "backends/cpu/attention_tile.h"
+#include "backends/cpu/attention_wild.h"
 
 namespace tally::cpu {
 namespace {
@@ -40,18 +41,20 @@ struct ForwardState {
   }
 };
 
-/// The tiles of `seen`.
+/// The tiles of `seen`; `wild`: which rows of values hold what the products leave out.
 inline void pack_key_block(const AttentionForwardArgs& a, const ForwardState& s, int64_t key0,
-                           int64_t count, uint32_t seen) {
+                           int64_t count, uint32_t seen, WildRows& wild) {
   for (Rows rows = take_run(seen, count); rows.first < rows.last; rows = take_run(seen, count)) {
     for (int64_t n = rows.first; n < rows.last; n += kTileRows)
       pack_columns(a.k, key0 + n, smaller(kTileRows, rows.last - n), s.head,
                    s.keys + n * s.head / kTileRows * kStride, kStride);
     for (int64_t i = 0; i < s.values.count; ++i) {
       const int64_t d = i * s.values.rows;
+      float* panel = s.value_rows + i * kForwardKeys * kStride;
       pack_rows(a.v, key0 + rows.first, rows.last - rows.first, d,
-                smaller(s.values.rows, a.rule.value_size - d),
-                s.value_rows + (i * kForwardKeys + rows.first) * kStride, kStride);
+                smaller(s.values.rows, a.rule.value_size - d), panel + rows.first * kStride,
+                kStride);
+      take_out_wild(panel, rows.first, rows.last, kStride, wild);
     }
   }
 }
@@ -78,7 +81,7 @@ inline void add_scores(const Rows& seen, float* scores, float* tops, float* sums
 
 /// What a panel makes of one run of tiles that it sees.
 inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, int64_t panel,
-                         int64_t key0, const Look& look, const Rows& seen) {
+                         int64_t key0, const Look& look, const Rows& seen, const WildRows& wild) {
   const AttentionRule& r = a.rule;
   const int64_t t0 = panel * kPanel, queries = smaller(kPanel, r.queries - t0);
   const float* q = s.queries + panel * s.head * kPanel;
@@ -87,7 +90,8 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
             s.scores + n * kPanel);
   if (r.cap > 0) cap_scores(r.cap, seen.first, seen.last, s.scores);
   if (has_bias(r)) add_bias(r, t0, queries, key0, seen.first, seen.last, s.scores, s.bias);
-  hide(r, look, t0, queries, key0, seen, s.scores);
+  const PanelView at{r, look, t0, queries, key0};
+  hide(at, seen, s.scores);
 
   F32 rescale[kTileVectors];
   add_scores(seen, s.scores, s.tops + t0, s.sums + t0, rescale);
@@ -103,6 +107,7 @@ inline void update_panel(const AttentionForwardArgs& a, const ForwardState& s, i
     product(s.values.rows, seen.last - seen.first,
             s.value_rows + (i * kForwardKeys + seen.first) * kStride,
             s.scores + seen.first * kPanel, 1, true, y + i * s.values.rows * kPanel);
+  if (wild.any) add_wild_keys(at, seen, wild, a.v, r.value_size, s.scores, y);
 }
 
 /// Maxima, sums and outputs before the first key: a sink counts from the start, exp(sink - sink) is 1;
@@ -135,10 +140,10 @@ inline void finish_panel(const AttentionForwardArgs& a, const ForwardState& s, i
   float* y = s.outputs + panel * s.output_size();
   for (int j = 0; j < kTileVectors; ++j) {
     const F32 sum = load(s.sums + t0 + j * kLanes), top = load(s.tops + t0 + j * kLanes);
-    const F32 inverse = select(sum == 0.0f, F32{}, 1.0f / sum);
+    const F32 inverse = 1.0f / sum;
     for (int64_t d = 0; d < a.rule.value_size; ++d) {
       float* p = y + d * kPanel + j * kLanes;
-      store(p, load(p) * inverse);
+      store(p, select(sum == 0.0f, F32{}, load(p) * inverse));
     }
     const F32 l = top + log(sum);
     for (int64_t t = j * kLanes; t < smaller(queries, (j + 1) * kLanes); ++t)
@@ -152,12 +157,13 @@ inline void key_block(const AttentionForwardArgs& a, const ForwardState& s, int6
   const AttentionRule& r = a.rule;
   const uint32_t seen = look_at(r, 0, r.queries, key0, count).seen;
   if (seen == 0) return;
-  pack_key_block(a, s, key0, count, seen);
+  WildRows wild;
+  pack_key_block(a, s, key0, count, seen, wild);
   for (int64_t p = 0; p < s.panels; ++p) {
     const Look look = panel_look(r, p, key0, count);
     uint32_t rest = look.seen;
     for (Rows rows = take_run(rest, count); rows.first < rows.last; rows = take_run(rest, count))
-      update_panel(a, s, p, key0, look, rows);
+      update_panel(a, s, p, key0, look, rows, wild);
   }
 }
 

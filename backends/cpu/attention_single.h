@@ -105,6 +105,20 @@ inline float exponentials(const AttentionRule& r, int64_t count, float* p, float
   return top;
 }
 
+/// The first stretch at or behind `from` whose keys neither the mask nor documents hide. Values that
+/// are hidden are not read: a NaN times a probability of 0 is NaN.
+inline ops::KeyRange shown_keys(const AttentionRule& r, int64_t t, int64_t from, int64_t end) {
+  const auto hides = [&](int64_t key) {
+    return (r.mask != nullptr && r.mask[t * r.mask_row + key * r.mask_column] == 0) ||
+           (r.documents != nullptr && r.document(key) != r.document(r.position(t)));
+  };
+  if (r.mask == nullptr && r.documents == nullptr) return {from, end};
+  while (from < end && hides(from)) ++from;
+  int64_t to = from;
+  while (to < end && !hides(to)) ++to;
+  return {from, to};
+}
+
 /// Query t, given as q, against its keys; y (+)= what they make of the values.
 template <class T>
 void single_query(const AttentionForwardArgsOf<T>& a, int64_t t, const float* q, float* y,
@@ -121,11 +135,14 @@ void single_query(const AttentionForwardArgsOf<T>& a, int64_t t, const float* q,
   const float top = exponentials(r, count, p, total);
   a.l[t] = total == 0 ? -__builtin_inff() : top + log(broadcast(total))[0];
   const float factor = total == 0 ? 0 : 1 / total;
-  if (count == 0) return sum_rows(p, a.v, r.value_size, 0, 0, factor, y, add);
+  sum_rows(p, a.v, r.value_size, 0, 0, factor, y, add);  // zeros, or a sink's NaN
+  if (total == 0) return;
   for (ops::KeyRange run = keys.next(0); run.begin < run.end; run = keys.next(run.end)) {
-    sum_rows(p, a.v, r.value_size, run.begin, run.end - run.begin, factor, y, add);
+    for (ops::KeyRange part = shown_keys(r, t, run.begin, run.end); part.begin < part.end;
+         part = shown_keys(r, t, part.end, run.end))
+      sum_rows(p + part.begin - run.begin, a.v, r.value_size, part.begin, part.end - part.begin,
+               factor, y, true);
     p += run.end - run.begin;
-    add = true;
   }
 }
 

@@ -162,36 +162,59 @@ inline Look panel_look(const AttentionRule& r, int64_t panel, int64_t key0, int6
   return look;
 }
 
-/// Scores of one key that a query does not see by its place become -infinity.
-inline void hide_row(const ops::VisibleKeys::Beyond& beyond, const Look& look, int64_t n,
-                     float* row) {
+/// A panel's queries, t0 .. t0 + queries - 1, before the block of keys that begins with key0.
+struct PanelView {
+  const AttentionRule& rule;
+  const Look& look;
+  int64_t t0, queries, key0;
+};
+/// Which lanes of a panel see a key.
+using SeenLanes = I32[kTileVectors];
+inline void see_by_place(const ops::VisibleKeys::Beyond& beyond, const Look& look, int64_t n,
+                         SeenLanes& lanes) {
   if (beyond.all) return;
-  const F32 hidden = broadcast(-__builtin_inff());
   const I32 at = broadcast(static_cast<int32_t>(n));
   for (int j = 0; j < kTileVectors; ++j) {
     I32 seen = at >= look.begin[j];
     if (beyond.after) seen = broadcast(int32_t{-1});
     if (beyond.residue >= 0) seen |= look.residue[j] == static_cast<int32_t>(beyond.residue);
     seen &= at < look.end[j];
-    store(row + j * kLanes, select(seen, load(row + j * kLanes), hidden));
+    lanes[j] &= seen;
   }
 }
-/// The same for all that hides the keys of a partial tile; `queries` lanes are in use.
-inline void hide(const AttentionRule& r, const Look& look, int64_t t0, int64_t queries,
-                 int64_t key0, const Rows& rows, float* scores) {
-  for (int64_t n = rows.first; n < rows.last; ++n) {
-    if ((look.partial >> (n / kTileRows) & 1) == 0) continue;
-    float* row = scores + n * kPanel;
-    hide_row(r.visible.beyond(key0 + n), look, n, row);
-    if (r.mask != nullptr) {
-      const uint8_t* mask = r.mask + t0 * r.mask_row + (key0 + n) * r.mask_column;
-      for (int64_t t = 0; t < queries; ++t)
-        if (mask[t * r.mask_row] == 0) row[t] = -__builtin_inff();
-    }
-    if (r.documents == nullptr) continue;
-    const int64_t document = r.document(key0 + n);
+/// Those that see row n of the block: none behind the last query does.
+inline void see_row(const PanelView& at, int64_t n, SeenLanes& lanes) {
+  const AttentionRule& r = at.rule;
+  const int64_t key = at.key0 + n, queries = at.queries;
+  for (int j = 0; j < kTileVectors; ++j)
+    lanes[j] = iota() + j * kLanes < static_cast<int32_t>(queries);
+  if ((at.look.partial >> (n / kTileRows) & 1) == 0) return;
+  see_by_place(r.visible.beyond(key), at.look, n, lanes);
+  if (r.mask == nullptr && r.documents == nullptr) return;
+  int32_t shown[kPanel];
+  for (int j = 0; j < kTileVectors; ++j) store(shown + j * kLanes, lanes[j]);
+  if (r.mask != nullptr) {
+    const uint8_t* mask = r.mask + at.t0 * r.mask_row + key * r.mask_column;
     for (int64_t t = 0; t < queries; ++t)
-      if (r.document(r.position(t0 + t)) != document) row[t] = -__builtin_inff();
+      if (mask[t * r.mask_row] == 0) shown[t] = 0;
+  }
+  if (r.documents != nullptr) {
+    const int64_t document = r.document(key);
+    for (int64_t t = 0; t < queries; ++t)
+      if (r.document(r.position(at.t0 + t)) != document) shown[t] = 0;
+  }
+  for (int j = 0; j < kTileVectors; ++j) lanes[j] = load(shown + j * kLanes);
+}
+/// Scores in partial tiles become -infinity where a query does not see the key.
+inline void hide(const PanelView& at, const Rows& rows, float* scores) {
+  const F32 hidden = broadcast(-__builtin_inff());
+  for (int64_t n = rows.first; n < rows.last; ++n) {
+    if ((at.look.partial >> (n / kTileRows) & 1) == 0) continue;
+    SeenLanes seen;
+    see_row(at, n, seen);
+    float* row = scores + n * kPanel;
+    for (int j = 0; j < kTileVectors; ++j)
+      store(row + j * kLanes, select(seen[j], load(row + j * kLanes), hidden));
   }
 }
 

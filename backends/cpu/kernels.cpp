@@ -28,6 +28,7 @@ void register_kernels() {
   register_rope();
   register_scan();
   register_softmax();
+  register_narrow();  // of what the others gave an f32 kernel
 }
 
 }  // namespace tally::cpu

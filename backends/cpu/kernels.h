@@ -20,6 +20,7 @@ void register_mixers();
 void register_movement();
 void register_norms();
 void register_lapack();
+void register_narrow();
 void register_optimizers();
 void register_directions();
 void register_updates();

@@ -5,6 +5,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/narrow.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/expert_linear.h"
 #include "core/parallel.h"
@@ -44,11 +45,15 @@ void linear_forward(const ops::Linear::Forward& c) {
   recorder().provider = gemm_provider_name();
 }
 
-// bf16: x in f32 beside the weights as they are, as many rows at a time as the scratch holds.
+// bf16: a few rows, as decoding has, in f32 beside the weights as they are, as many at a time as the
+// scratch holds. With more of them the products cost more than the weights' second pass.
+constexpr int64_t kFewRows = 8;
+
 void linear_half(const ops::Linear::Forward& c) {
+  if (c.y.rows() > kFewRows) return through_f32(c);
   const int64_t depth = c.w.cols(), out = c.w.rows();
   const int64_t room = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
-  if (depth > room) return plain_loops<bf16>(c);
+  if (depth > room) return through_f32(c);
   const int64_t piece = std::clamp<int64_t>(out / 1024, 1, 4) * kGemmColumns;
   const int64_t most = depth > 0 ? room / depth : c.y.rows();
   float* x = reinterpret_cast<float*>(thread_scratch().data());

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -135,11 +136,50 @@ Totals head_rows(const HeadLoss& c, float* x, int64_t first, int64_t last, float
   });
 }
 
+bool head_counts(const HeadLoss& c, int64_t row) {
+  return target_of(c.targets, row) != c.rule.ignored;
+}
+
+/// gh of rows [first, last), whose gradients are in `x`. A row that does not count has 0 there, which
+/// a NaN of w would make NaN.
+void head_input_gradient(const HeadLoss& c, const float* x, int64_t first, int64_t last) {
+  const int64_t classes = c.w.rows(), width = c.w.cols();
+  gemm(false, false, last - first, width, classes, x, classes, c.w.pointer<float>(), leading(c.w),
+       0.0f, c.gh.row<float>(first), leading(c.gh));
+  for (int64_t i = first; i < last; ++i) {
+    if (!head_counts(c, i))
+      std::memset(c.gh.row<float>(i), 0, static_cast<size_t>(width) * sizeof(float));
+  }
+}
+
+/// gw += what these rows give. One that does not count adds 0 times its numbers: it is left out where
+/// these are not finite.
+void head_weight_gradient(const HeadLoss& c, const float* x, int64_t first, int64_t last) {
+  const int64_t classes = c.w.rows(), width = c.w.cols();
+  bool written = first > 0;
+  const auto add = [&](int64_t from, int64_t to) {
+    if (from == to && written) return;
+    gemm(true, false, classes, width, to - from, x + (from - first) * classes, classes,
+         c.h.row<float>(from), leading(c.h), written ? 1.0f : 0.0f, c.gw.pointer<float>(),
+         leading(c.gw));
+    written = true;
+  };
+  int64_t from = first;
+  for (int64_t i = first; i < last; ++i) {
+    const float* h = c.h.row<float>(i);
+    if (head_counts(c, i) || std::all_of(h, h + width, [](float v) { return std::isfinite(v); }))
+      continue;
+    add(from, i);
+    from = i + 1;
+  }
+  add(from, last);
+}
+
 void head_loss(const HeadLoss& c) {
   if (!fits_gemm(c.h) || !fits_gemm(c.w)) return plain_loops<float>(c);
   const int64_t rows = c.rows(), classes = c.w.rows(), width = c.w.cols();
   int64_t count = 0;
-  for (int64_t n = 0; n < rows; ++n) count += target_of(c.targets, n) != c.rule.ignored;
+  for (int64_t n = 0; n < rows; ++n) count += head_counts(c, n);
   const float divisor =
       static_cast<float>(c.normalizer > 0 ? c.normalizer : static_cast<double>(count));
   const bool divides = c.divides() && count > 0;
@@ -156,10 +196,8 @@ void head_loss(const HeadLoss& c) {
     totals.loss += part.loss, totals.nll += part.nll, totals.log_z += part.log_z;
     totals.log_z_squared += part.log_z_squared, totals.count += part.count;
     if (!c.gh.defined()) continue;
-    gemm(false, false, n, width, classes, x, classes, w, leading(c.w), 0.0f, c.gh.row<float>(first),
-         leading(c.gh));
-    gemm(true, false, classes, width, n, x, classes, h, leading(c.h), first > 0 ? 1.0f : 0.0f,
-         c.gw.pointer<float>(), leading(c.gw));
+    head_input_gradient(c, x, first, last);
+    head_weight_gradient(c, x, first, last);
   }
   totals.put(c.stats);
   c.loss.at<float>(0) = divides ? totals.loss / divisor : totals.loss;

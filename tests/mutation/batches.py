@@ -141,15 +141,15 @@ def alone(mutant):
     return batch
 
 
-def batches(mutants, root):
-    """All mutants, those of one object and one set of options joined where they can be."""
+def batches(mutants, root, stage):
+    """All mutants, those of one unit joined where they can be."""
     done, open_ones = [], {}
     for m in mutants:
         source = (root / m.file).read_text()
-        if not any(b.add(m, source) for b in open_ones.get(m.unit(), [])):
+        if not any(b.add(m, source) for b in open_ones.get(m.unit(stage), [])):
             fresh = Batch()
             if fresh.add(m, source):
-                open_ones.setdefault(m.unit(), []).append(fresh)
+                open_ones.setdefault(m.unit(stage), []).append(fresh)
                 done.append(fresh)
             else:
                 done.append(alone(m))

@@ -52,10 +52,14 @@ class Mutant:
     def of_kernel(self):
         return self.file.startswith("backends/")
 
-    def unit(self):
-        """What is compiled together: the headers of kernels are all parts of one object."""
-        headers = self.of_kernel() and self.file.endswith(".h")
-        return "kernels" if headers else f"{self.file} {self.options}"
+    def unit(self, stage):
+        """What is compiled together: the headers of kernels are all parts of one object, the tests of
+        ops read most of their headers."""
+        if self.of_kernel() and self.file.endswith(".h"):
+            return "kernels"
+        if stage == "test" and not self.of_kernel():
+            return "ops"
+        return f"{self.file} {self.options}"
 
     def key(self):
         number, count = self.which
@@ -151,7 +155,7 @@ def run_batch(run, stage, batch, note):
 
 def run_stage(run, stage, mutants, results, jobs):
     started, broken, done = time.time(), [], 0
-    left = batches.batches([m for m in mutants if not results.of(m)], ROOT)
+    left = batches.batches([m for m in mutants if not results.of(m)], ROOT, stage)
     of = sum(len(b.mutants) for b in left)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         futures = {pool.submit(run_batch, run, stage, b, results.add): b for b in left}

@@ -5,10 +5,12 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIBRARIES = ["tally_proof", "tally_backends"]
+OP_TESTS = ["op_fixture_test"]
 KERNEL_TESTS = ["simd_test", "gemm_test", "op_backend_test", "op_fixture_test"]
 FLAGS = ["-std=c++20", "-O0", "-ffp-contract=off", "-w"]
 MACHINE = {"avx2": ["-mavx2", "-mfma", "-mf16c"],
@@ -29,13 +31,28 @@ def nothing(_mutant):
     return []
 
 
-def fails(program, args, number=0):
+def tests_of(left, more):
+    """The tests that the mutants name, then those that take all, each while one of its mutants is
+    left; and its arguments for a mutant: the first check that fails is enough. None for others."""
+    named = [t for m in left.values() for t in m.options.get("tests", [])]
+    for test in dict.fromkeys([*named, *more]):
+        def args(m, test=test):
+            return ["--abort"] if test in [*m.options.get("tests", []), *more] else None
+        if any(args(m) for m in left.values()):
+            yield test, args
+
+
+def fails(program, args, number=0, seconds=1800):
     """Empty where the program passes with the mutant of that number, else its first line."""
-    done = command([program, *args], env={**os.environ, "TALLY_MUTANT": str(number)})
+    done = command([program, *args], seconds, env={**os.environ, "TALLY_MUTANT": str(number)})
     if done.returncode == 0:
         return ""
     first = (done.stdout + done.stderr).strip().splitlines()
     return (first[0] if first else f"exit status {done.returncode}")[:160]
+
+
+def one_of(left):
+    return next(iter(left.values()))
 
 
 class DoesNotBuild(Exception):
@@ -92,10 +109,11 @@ class Runner:
 
     # --- ops ---------------------------------------------------------------------------------
 
-    def op_header(self, options, file):
+    def op_header(self, mutants):
         """What op_proofs.cpp is told: the calls and samples of the ops."""
-        headers = [f"autograd/samples/{g}.h" for g in options["samples"]]
-        functions, files, ops = [], {file}, set()
+        groups = dict.fromkeys(g for m in mutants for g in m.options["samples"])
+        headers, mutated = [f"autograd/samples/{g}.h" for g in groups], sorted({m.file for m in mutants})
+        functions, files, ops = [], set(mutated), set()
         for header in headers:
             text = (ROOT / header).read_text()
             functions += re.findall(r"inline std::vector<Sample> (\w+)\(\) \{", text)
@@ -103,39 +121,41 @@ class Runner:
         for header in files:
             ops |= set(re.findall(r"(?:struct|using) (\w+)", (ROOT / header).read_text()))
         calls = [f"ops::{op}::{call}" for op, call in self.calls if op in ops]
-        lines = [f'#include "{h}"' for h in [*headers, file]]
+        lines = [f'#include "{h}"' for h in [*headers, *mutated]]
         lines += ["namespace tally {", f"using MutantCalls = TypeList<{', '.join(calls)}>;",
                   "inline std::vector<Sample> mutant_samples() {", "std::vector<Sample> all;"]
         lines += [f"for (const Sample& s : samples::{f}()) all.push_back(s);" for f in functions]
         return "\n".join([*lines, "return all;", "}", "}"])
 
-    def common(self, file):
-        """The precompiled header, unless it has the file in it; and the switch between mutants."""
-        common = [] if self.reads(HERE / "common.h", file) else ["-include", self.work / "common.h"]
-        return [*common, "-include", HERE / "switch.h"]
+    def common(self, mutants):
+        """The precompiled header, unless it has a mutant in it; and the switch between mutants."""
+        mutated = any(self.reads(HERE / "common.h", m.file) for m in mutants)
+        return [*([] if mutated else ["-include", self.work / "common.h"]),
+                "-include", HERE / "switch.h"]
 
-    def op_object(self, shadow, mutant, *flags):
-        (shadow / "mutant_op.h").write_text(self.op_header(mutant.options, mutant.file))
+    def op_object(self, shadow, mutants, *flags):
+        (shadow / "mutant_op.h").write_text(self.op_header(mutants))
         return self.compile(HERE / "op_proofs.cpp", shadow / "op_proofs.o", shadow,
-                            [*self.common(mutant.file), *flags])
+                            [*self.common(mutants), *flags])
 
-    def prove_op(self, mutants, shadow):
-        yield "", self.link([self.op_object(shadow, mutants[0])], shadow / "op_proofs"), nothing
+    def prove_op(self, left, shadow):
+        op = self.op_object(shadow, list(left.values()))
+        yield "", self.link([op], shadow / "op_proofs"), nothing
 
-    def test_op(self, mutants, shadow):
-        mutant = mutants[0]
+    def test_op(self, left, shadow):
+        mutants = list(left.values())
         switch = ["-include", HERE / "switch.h"]
-        objects = [self.op_object(shadow, mutant, "-Dmain=unused_main")]
+        objects = [self.op_object(shadow, mutants, "-Dmain=unused_main")]
         for source in sorted((ROOT / "autograd").glob("*.cpp")):
-            if self.reads(source, mutant.file):
+            if any(self.reads(source, m.file) for m in mutants):
                 objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
-        for test in [*mutant.options.get("tests", []), "op_fixture_test"]:
+        for test, args in tests_of(left, OP_TESTS):
             more = sorted((ROOT / "cli").glob("verify_ops*.cpp")) if test == "op_fixture_test" else []
             self.make(self.linked_by(test))
-            for source in [*more, ROOT / f"tests/{test}.cpp"]:
-                objects.append(self.compile(source, shadow / f"{source.stem}.o", shadow, switch))
-            yield test, self.link([*objects, self.test_main()], shadow / test), nothing
-            objects.pop()
+            own = [self.compile(source, shadow / f"{source.stem}.o", shadow, switch)
+                   for source in [*more, ROOT / f"tests/{test}.cpp"]]
+            program = self.link([*objects, *own, self.test_main()], shadow / test)
+            yield test, program, args
 
     # --- kernels -----------------------------------------------------------------------------
 
@@ -160,24 +180,24 @@ class Runner:
         return self.compile(ROOT / f"backends/cpu/isa_{self.isa}.cpp", shadow / "kernel.o", shadow,
                             [*switch, *MACHINE[self.isa]])
 
-    def prove_kernel(self, mutants, shadow):
-        found = self.kernel_object(mutants[0], shadow)
+    def prove_kernel(self, left, shadow):
+        found = self.kernel_object(one_of(left), shadow)
         yield "", self.link([self.kernel_proofs, found], shadow / "proofs"), lambda m: m.options["ops"]
 
-    def test_kernel(self, mutants, shadow):
-        found = self.kernel_object(mutants[0], shadow)
-        named = [test for m in mutants for test in m.options.get("tests", [])]
-        for test in dict.fromkeys([*named, *KERNEL_TESTS]):
+    def test_kernel(self, left, shadow):
+        found = self.kernel_object(one_of(left), shadow)
+        for test, args in tests_of(left, KERNEL_TESTS):
             self.make([test])
             objects = [self.test_object(test), self.test_main(), found]
-            yield test, self.link(objects, shadow / test), nothing
+            yield test, self.link(objects, shadow / test), args
 
     # --- both --------------------------------------------------------------------------------
 
-    def programs(self, mutants, stage, shadow):
-        """Name, program and arguments (of a mutant) of what may catch them; stage: prove or test."""
-        of_kernel = mutants[0].of_kernel()
-        return getattr(self, f"{stage}_{'kernel' if of_kernel else 'op'}")(mutants, shadow)
+    def programs(self, left, stage, shadow):
+        """Name, program and arguments (of a mutant) of what may catch those left; stage: prove or
+        test."""
+        kind = "kernel" if one_of(left).of_kernel() else "op"
+        return getattr(self, f"{stage}_{kind}")(left, shadow)
 
     def shadow(self, name, texts):
         """A folder of its own with these files."""
@@ -192,26 +212,36 @@ class Runner:
         """note(mutant, by whom) for each that is caught."""
         shadow, left = self.shadow(batch.name(), batch.texts()), dict(enumerate(batch.mutants, 1))
         try:
-            for name, program, args in self.programs(batch.mutants, stage, shadow):
-                said = "" if batch.alone else fails(program, {a for m in left.values() for a in args(m)})
-                if said:
-                    raise DoesNotBuild(f"{name} fails without a mutant: {said}")
-                for number, m in list(left.items()):
-                    said = fails(program, args(m), number)
+            for name, program, args in self.programs(left, stage, shadow):
+                calls = {n: tuple(args(m)) for n, m in left.items() if args(m) is not None}
+                seconds = {} if batch.alone else self.seconds(name, program, set(calls.values()))
+                for number, call in calls.items():
+                    said = fails(program, call, number, seconds.get(call, 600))
                     if said:
-                        note(m, name or said)
-                        del left[number]
+                        note(left.pop(number), name or said)
                 if not left:
                     break
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
+
+    def seconds(self, name, program, calls):
+        """How long each call may take: a mutant that never ends is caught by that. Without a mutant
+        each must pass."""
+        limits = {}
+        for call in calls:
+            started = time.time()
+            said = fails(program, call)
+            if said:
+                raise DoesNotBuild(f"{name} fails without a mutant: {said}")
+            limits[call] = 60 + 5 * (time.time() - started)
+        return limits
 
     def without_mutant(self, mutant):
         """What the proofs of a mutant's file say of the file as it is: nothing, or they are wrong."""
         shadow = self.shadow(f"plain-{mutant.name()}", {mutant.file: (ROOT / mutant.file).read_text()})
         try:
             return "".join(fails(program, args(mutant)) for _, program, args in
-                           self.programs([mutant], "prove", shadow))
+                           self.programs({0: mutant}, "prove", shadow))
         finally:
             shutil.rmtree(shadow, ignore_errors=True)
 

@@ -1,6 +1,5 @@
-// Verbs that use a trained model: eval, generate.
+// eval: the loss of a trained model.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -13,7 +12,6 @@
 #include "cli/run_inputs.h"
 #include "core/ops/clip.h"
 #include "data/text_data.h"
-#include "models/generate.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -45,7 +43,7 @@ TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
 }
 
 /// Refuses a loss that is NaN or infinite, naming the first weight that is.
-void check_loss(nn::Decoder& model, double loss) {
+void check_loss(nn::Module& model, double loss) {
   if (std::isfinite(loss)) return;
   std::string bad;
   for (const auto& [name, t] : model.named_parameters()) {
@@ -57,12 +55,6 @@ void check_loss(nn::Decoder& model, double loss) {
        bad.empty()
            ? "; all weights are finite, but too large for this element type: try --dtype f64"
            : "; the first bad weight is " + bad + ": the checkpoint is damaged");
-}
-
-double weight_bytes(nn::Decoder& model) {
-  double n = 0;
-  for (const auto& [name, t] : model.named_parameters()) n += static_cast<double>(t.nbytes());
-  return n;
 }
 
 /// A line with rate and time left, for evaluations that take a while.
@@ -90,8 +82,10 @@ int eval(const EvalOptions& o) {
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
   const int64_t context =
       loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
-  const Evaluation e = evaluate(*loaded.model, tokens, tokenizer.byte_lengths(), 8, context, 0,
-                                EvaluationProgress(o.quiet));
+  const Objective objective(loaded.config.model, loaded.config.train,
+                            objective_tokens(loaded.config.model, tokenizer), context);
+  const Evaluation e = evaluate(*loaded.model, objective, tokens, tokenizer.byte_lengths(), 8,
+                                context, 0, EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},
@@ -103,53 +97,6 @@ int eval(const EvalOptions& o) {
     std::printf("loss %.4f nats/token, perplexity %.3f, %.4f bits per byte, %lld %stokens\n",
                 e.loss, e.perplexity(), e.bits_per_byte, static_cast<long long>(e.tokens),
                 o.data.empty() ? "held-out " : "");
-  }
-  return 0;
-}
-
-int generate(const GenerateOptions& o) {
-  LoadedModel loaded = load_model(o.run, dtype_of_options(o), device_of_options(o));
-  const Tokenizer tokenizer = load_model_tokenizer(loaded);
-  tally::GenerateOptions g;
-  g.max_new_tokens = o.max_new_tokens;
-  g.sampling = {o.greedy ? 0 : o.temperature, o.top_k, o.top_p, o.min_p};
-  g.stop = o.stop;
-  g.seed = o.seed;
-  std::string text;
-  if (!o.json) std::fwrite(o.prompt.data(), 1, o.prompt.size(), stdout);
-  const GenerateStats stats =
-      generate_text(*loaded.model, tokenizer, o.prompt, g, [&](std::string_view piece) {
-        text += piece;
-        if (o.json) return;
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-        std::fflush(stdout);
-      });
-  const double decode =
-      stats.new_tokens > 1 ? static_cast<double>(stats.new_tokens - 1) / stats.decode_seconds : 0;
-  const double prefill =
-      static_cast<double>(stats.prompt_tokens) / std::max(stats.prefill_seconds, 1e-9);
-  if (o.json) {
-    print_json({{"prompt", o.prompt},
-                {"text", text},
-                {"new_tokens", stats.new_tokens},
-                {"ended_by", stats.why},
-                {"prefill_tokens_per_s", prefill},
-                {"decode_tokens_per_s", decode},
-                {"weight_bytes_per_token", weight_bytes(*loaded.model)}});
-    return 0;
-  }
-  std::fputc('\n', stdout);
-  if (stats.why == "context" && !o.quiet) {
-    std::fprintf(stderr, "note: ended at the model's context of %lld tokens\n",
-                 static_cast<long long>(loaded.config.model.context));
-  }
-  if (o.stats) {
-    std::fprintf(stderr,
-                 "prefill %lld tokens at %s tokens/s, decode %lld tokens at %s tokens/s, %s of "
-                 "weights read a token\n",
-                 static_cast<long long>(stats.prompt_tokens), short_number(prefill).c_str(),
-                 static_cast<long long>(stats.new_tokens), short_number(decode).c_str(),
-                 bytes_text(weight_bytes(*loaded.model)).c_str());
   }
   return 0;
 }

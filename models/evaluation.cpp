@@ -1,0 +1,56 @@
+#include "models/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/tape.h"
+#include "core/ops/loss_row.h"
+#include "data/dataset.h"
+#include "data/prefix_targets.h"
+
+namespace tally {
+
+double Evaluation::perplexity() const { return std::exp(loss); }
+
+Evaluation evaluate(nn::LanguageModel& model, const Objective& objective, const TokenFile& tokens,
+                    std::span<const uint32_t> byte_lengths, int64_t batch, int64_t context,
+                    int64_t batches,
+                    const std::function<void(int64_t done, int64_t all)>& progress) {
+  const Dataset windows(tokens, context);
+  int64_t last = windows.windows();
+  if (batches > 0) last = std::min(last, batches * batch);
+  Evaluation e;
+  double nats = 0;
+  for (int64_t at = 0; at < last; at += batch) {
+    const int64_t rows = std::min(batch, last - at), length = objective.length();
+    std::vector<int64_t> ids(static_cast<size_t>(rows * length)), targets(ids.size()),
+        source(static_cast<size_t>(rows * objective.source()));
+    objective.windows_in_order(windows, at, {ids, targets, source});
+    const auto on_device = [&](const std::vector<int64_t>& v, int64_t columns) {
+      return columns > 0 ? from_host<int64_t>(v, {rows, columns}, model.device()) : Tensor();
+    };
+    const PauseTape values_only;
+    // Without what training adds to the loss: smoothing, z-loss, balance of experts.
+    Tensor stats;
+    model.batch_loss({on_device(ids, length),
+                      on_device(targets, length),
+                      on_device(source, objective.source()),
+                      {}},
+                     0, nullptr, &stats);
+    nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
+    e.tokens += static_cast<int64_t>(stats.narrow(0, ops::LossStats::kCount, 1).item());
+    for (int64_t row = 0; row < rows; ++row)
+      ignore_prefix(objective.prefix(),
+                    std::span(targets).subspan(static_cast<size_t>(row * length),
+                                               static_cast<size_t>(length)));
+    e.bytes += source_bytes(targets, byte_lengths);
+    if (progress) progress((at + rows) * context, last * context);
+  }
+  check(e.tokens > 0, "evaluate: none of the ", last,
+        " windows has a token that is asked for; give more text, or hold out more");
+  e.loss = nats / static_cast<double>(e.tokens);
+  e.bits_per_byte = e.bytes > 0 ? bits_per_byte(nats, e.bytes) : 0;
+  return e;
+}
+
+}  // namespace tally
