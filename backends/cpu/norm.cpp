@@ -2,6 +2,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/narrow.h"
 #include "backends/cpu/norm_args.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/layer_norm.h"
@@ -55,6 +56,11 @@ void rms_norm_forward(const ops::RMSNorm::Forward& c) {
            static_cast<float>(c.eps), c.unit_offset ? 1.0f : 0.0f, c.y.accumulate});
 }
 
+// Widened numbers are not rounded before the gain.
+void rms_norm_half(const ops::RMSNorm::Forward& c) {
+  c.round_before_weight ? plain_loops<bf16>(c) : through_f32(c);
+}
+
 void rms_norm_backward(const ops::RMSNorm::Backward& c) {
   backward({c.x.rows(), c.x.cols(), c.dy.row<float>(0), c.dy.row_stride, c.x.row<float>(0),
             c.x.row_stride, c.w.row<float>(0), nullptr, c.r.row<float>(0), c.dx.row<float>(0),
@@ -82,6 +88,7 @@ void layer_norm_backward(const ops::LayerNorm::Backward& c) {
 void register_norms() {
   constexpr size_t f32 = static_cast<size_t>(DType::f32);
   kernels<ops::RMSNorm::Forward>[kCPU.kind][f32] = rms_norm_forward;
+  kernels<ops::RMSNorm::Forward>[kCPU.kind][static_cast<size_t>(DType::bf16)] = rms_norm_half;
   kernels<ops::RMSNorm::Backward>[kCPU.kind][f32] = rms_norm_backward;
   kernels<ops::LayerNorm::Forward>[kCPU.kind][f32] = layer_norm_forward;
   kernels<ops::LayerNorm::Backward>[kCPU.kind][f32] = layer_norm_backward;

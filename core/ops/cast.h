@@ -80,6 +80,8 @@ struct Cast {
   static std::array<Tensor, 1> backward(const Tensor& dy, Saved&& s, const Into<1>& into = {}) {
     if (!into.wants(0)) return {};
     check_upstream(name, dy, s.y);
+    check(is_floating(s.x.dtype) || s.x.dtype >= DType::dual, "cast: x held ", s.x.dtype,
+          ", and whole numbers have no gradient", in_module());
     const GradTensor dx = into.at(0, s.x.shape, s.x.dtype, s.x.device);
     run(dy.device(), Call{dy, dx});
     return {dx};
