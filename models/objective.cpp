@@ -64,7 +64,7 @@ ObjectiveTokens find_objective_tokens(const ModelConfig& m, const Tokenizer& tok
 }
 
 ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer) {
-  const ObjectiveTokens found = find_objective_tokens(m, tokenizer);
+  ObjectiveTokens found = find_objective_tokens(m, tokenizer);
   const auto needs = [&](bool there, const char* what) {
     check(there, "the tokenizer has no ", what, ", which architecture = ", architecture_name(m),
           " needs; let train learn a tokenizer of its own (leave --tokenizer away), or add it with "

@@ -13,6 +13,9 @@
 #                                the ids, losses, logits and text that were recorded with PyTorch
 #   tests/long.sh transformers   exports every recorded model, loads it with Hugging Face's
 #                                transformers and compares the logits (pip install torch transformers)
+#   tests/long.sh fuzz [RUNS]    each fuzzer for so many executions (default 10^7: hours), from the inputs in
+#                                tests/fuzz/corpus; what it reached stays in build-asan/corpus-NAME
+#                                (needs tools/install_packages.sh ci)
 #   tests/long.sh ulp [FUNCTION] elementary functions, or one ("gelu slope"), over all 2^32 floats: a
 #                                minute each on one core
 #   tests/long.sh                kill and tidy
@@ -103,8 +106,23 @@ smollm() {
   grep -q "^The capital of France is Paris" "$scratch/text" || fail "the imported run says otherwise"
 }
 
+fuzz() {
+  local runs=$1 fuzzer name
+  cmake --preset asan > /dev/null
+  cmake --build build-asan --parallel "$(nproc)" --target fuzzers
+  for fuzzer in build-asan/*_fuzz; do
+    name=$(basename "$fuzzer")
+    mkdir -p "build-asan/corpus-$name"
+    "$fuzzer" -runs="$runs" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -verbosity=0 -print_final_stats=1 \
+      -artifact_prefix="build-asan/$name-" "build-asan/corpus-$name" "tests/fuzz/corpus/$name" 2> "$scratch/$name" ||
+      { cat "$scratch/$name"; fail "$name; its input lies in build-asan/$name-*"; }
+    echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$scratch/$name") executions"
+  done
+}
+
 case "${1:-all}" in
   arm64) arm64 ;;
+  fuzz) fuzz "${2:-10000000}" ;;
   kill) kill_and_resume "${2:-50}" ;;
   mutants) tests/mutation/mutants.py --only "${2:-}" ;;
   smollm) smollm ;;
@@ -116,5 +134,5 @@ case "${1:-all}" in
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp [FUNCTION] | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [fuzz [RUNS] | kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp [FUNCTION] | arm64]" >&2; exit 2 ;;
 esac

@@ -1,5 +1,7 @@
 // Attention: values, caches, costs, errors, and the faults that programs of this kind had. Which
 // keys a query sees: op_visible_test.cpp.
+#include <cfloat>
+
 #include "core/ledger.h"
 #include "core/ops/position.h"
 #include "tests/attention_helpers.h"
@@ -273,4 +275,20 @@ TEST_CASE_METHOD(Setup, "attention: says what does not fit", "[op][error]") {
       Contains("dq must have the shape (1, 3, 2, 4)"));
   const ModuleScope scope("decoder");
   CHECK_THROWS_WITH(attention(random({1, 3, 3, 4}, 1), k, k), Contains("H = 3, G = 2 in decoder"));
+}
+
+TEST_CASE_METHOD(Setup, "attention: a bias of the lowest number at every key hides none of them",
+                 "[op]") {
+  const Device device = GENERATE(kReference, kCPU);
+  const int64_t tokens = GENERATE(1, 40);
+  const auto ones = [&](double v) { return full({1, tokens, 1, 4}, v, DType::f32, device); };
+  std::vector<float> numbered(static_cast<size_t>(4 * tokens));
+  for (size_t i = 0; i < numbered.size(); ++i) numbered[i] = static_cast<float>(i / 4);
+  const Tensor v = from_host<float>(numbered, {1, tokens, 1, 4}, device),
+               bias =
+                   full({1, 1, tokens, tokens}, -static_cast<double>(FLT_MAX), DType::f32, device);
+  ops::AttentionOptions options;
+  options.causal = false;
+  const std::vector<double> y = to_doubles(attention(ones(1), ones(1), v, options, {}, bias));
+  for (const double x : y) CHECK(x == Approx(double(tokens - 1) / 2).epsilon(1e-5));
 }

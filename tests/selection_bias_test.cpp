@@ -110,7 +110,7 @@ TEST_CASE("selection bias: a step moves it against the load of all its micro-bat
   }
   // An evaluation counts nothing.
   m.trainer->evaluate(2);
-  for (const auto& block : m.trainer->model().blocks)
+  for (const auto& block : m.trainer->decoder().blocks)
     CHECK(to_host<float>(block->experts->load) == std::vector<float>(4, 0));
 }
 

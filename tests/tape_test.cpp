@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/sanitizers.h"
 #include "tests/tape_helpers.h"
 
 using namespace tally;

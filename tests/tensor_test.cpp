@@ -7,6 +7,7 @@
 #include "backends/register_all.h"
 #include "core/host_backend.h"
 #include "core/ops/accumulate.h"
+#include "core/recycle.h"
 #include "core/sanitizers.h"
 
 using namespace tally;

@@ -14,8 +14,9 @@ namespace {
 /// Queries side by side in a panel of scores, and elements of a packed row of keys or values.
 inline constexpr int64_t kPanel = kTileVectors * kLanes;
 inline constexpr int64_t kStride = kPanelStride<float>;
-/// Stands for -infinity as a maximum: what is subtracted from it stays a number.
-inline constexpr float kNothing = -3e38f;
+/// Stands for -infinity as a maximum: what is subtracted from it stays a number, and the lowest score
+/// that is one still counts (a bias of -FLT_MAX at every key: Hugging Face's masks have it).
+inline constexpr float kNothing = -__FLT_MAX__;
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 

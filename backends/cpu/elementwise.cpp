@@ -44,6 +44,21 @@ void embedding_forward(const ops::Embedding::Forward& c) {
                });
 }
 
+// bf16: the rows that are asked for, never the whole table.
+void embedding_half(const ops::Embedding::Forward& c) {
+  const int64_t d = c.w.cols();
+  if (d > static_cast<int64_t>(kThreadScratchBytes / sizeof(float))) return plain_loops<bf16>(c);
+  parallel_for(c.ids.numel(), std::max<int64_t>(1, kPiece / std::max<int64_t>(d, 1)),
+               [&](int64_t first, int64_t last) {
+                 float* row = reinterpret_cast<float*>(thread_scratch().data());
+                 for (int64_t n = first; n < last; ++n) {
+                   isa().widen(d, c.w.row<uint16_t>(id_at(c.ids, n)), row);
+                   isa().scale(d, static_cast<float>(c.scale), row, row, false);
+                   isa().narrow(d, row, c.y.row<uint16_t>(n), c.y.accumulate);
+                 }
+               });
+}
+
 // The lists of who asked for which row are made on one thread; then the rows of dw are shared out,
 // and each adds up its own in the order of the text.
 void embedding_backward(const ops::Embedding::Backward& c) {
@@ -67,10 +82,11 @@ void embedding_backward(const ops::Embedding::Backward& c) {
 }  // namespace
 
 void register_elementwise() {
-  constexpr size_t f32 = static_cast<size_t>(DType::f32);
+  constexpr size_t f32 = static_cast<size_t>(DType::f32), half = static_cast<size_t>(DType::bf16);
   kernels<ops::Accumulate::Call>[kCPU.kind][f32] = accumulate;
   kernels<ops::Accumulate::Sum>[kCPU.kind][f32] = accumulate_sum;
   kernels<ops::Embedding::Forward>[kCPU.kind][f32] = embedding_forward;
+  kernels<ops::Embedding::Forward>[kCPU.kind][half] = embedding_half;
   kernels<ops::Embedding::Backward>[kCPU.kind][f32] = embedding_backward;
 }
 
