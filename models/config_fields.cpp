@@ -31,7 +31,7 @@ std::vector<Field<M>> all_fields() {
           "architecture",
           "decoder (a token sees what came before), encoder (BERT: every token sees all; Devlin et "
           "al. 2018, arXiv:1810.04805) or encoder_decoder (T5: a decoder that reads an encoder's "
-          "output; Vaswani et al. 2017, arXiv:1706.03762); `train` and `sample` are for decoders"),
+          "output; Vaswani et al. 2017, arXiv:1706.03762)"),
       number("encoder_layers", &M::encoder_layers, 0, 10000,
              "encoder_decoder: layers of the encoder; 0: as many as layers"),
       number("encoder_heads", &M::encoder_heads, 0, 1 << 16,
