@@ -292,3 +292,25 @@ TEST_CASE_METHOD(Setup, "attention: a bias of the lowest number at every key hid
   const std::vector<double> y = to_doubles(attention(ones(1), ones(1), v, options, {}, bias));
   for (const double x : y) CHECK(x == Approx(double(tokens - 1) / 2).epsilon(1e-5));
 }
+
+TEST_CASE_METHOD(Setup, "attention: gradients of outputs that do not lie side by side", "[op]") {
+  const Device device = GENERATE(kReference, kCPU);
+  constexpr int64_t kTokens = 9, kSize = 5;
+  const auto leaf = [&](uint64_t seed) {
+    Tensor t = random({1, kTokens, 2, kSize}, seed, DType::f32, device);
+    t.requires_grad_();
+    return t;
+  };
+  // The last axis of dy steps over another: as behind a transpose.
+  const Tensor dy = random({1, kSize, 2, kTokens}, 4, DType::f32, device).transpose(1, 3),
+               dense = contiguous(dy);
+  REQUIRE(!dy.is_contiguous());
+  std::array<std::vector<Tensor>, 2> gradients;
+  for (size_t i = 0; i < 2; ++i) {
+    const Tensor q = leaf(1), k = leaf(2), v = leaf(3);
+    Tape tape;
+    tape.backward(attention(q, k, v), i == 0 ? dy : dense);
+    gradients[i] = {q.grad(), k.grad(), v.grad()};
+  }
+  for (size_t i = 0; i < 3; ++i) check_close(gradients[0][i], gradients[1][i], 1e-6);
+}
