@@ -332,3 +332,35 @@ TEST_CASE_METHOD(Setup, "losses: say what does not fit", "[op][error][F05]") {
   const ModuleScope scope("decoder");
   CHECK_THROWS_WITH(cross_entropy(x, i64({0, 7})), Contains("holds 7 in decoder"));
 }
+
+TEST_CASE_METHOD(
+    Setup,
+    "linear_cross_entropy: an ignored row that is no number leaves the gradient of the "
+    "weight alone",
+    "[op]") {
+  const Device device = GENERATE(kReference, kCPU);
+  constexpr int64_t kWidth = 3, kClasses = 4;
+  const auto weight_gradient = [&](const std::vector<float>& h,
+                                   const std::vector<int64_t>& targets) {
+    const auto rows = static_cast<int64_t>(targets.size());
+    Tensor x = from_host<float>(std::span<const float>(h), {rows, kWidth}, device),
+           w = from_host<float>(std::vector<float>{0.1F, -0.2F, 0.3F, 0.4F, -0.5F, 0.6F, -0.7F,
+                                                   0.8F, 0.9F, -1, 0.2F, -0.3F},
+                                {kClasses, kWidth}, device);
+    x.requires_grad_(), w.requires_grad_();
+    Tape tape;
+    tape.backward(linear_cross_entropy(x, w, from_host<int64_t>(targets, {rows}, device)));
+    return to_host<float>(w.grad());
+  };
+  const std::vector<float> first{1, 2, 3}, last{-1, 0.5F, 2}, bad{NAN, INFINITY, 1};
+  const auto rows = [](std::initializer_list<std::vector<float>> list) {
+    std::vector<float> all;
+    for (const auto& row : list) all.insert(all.end(), row.begin(), row.end());
+    return all;
+  };
+  const auto want = weight_gradient(rows({first, last}), {1, 2}),
+             got = weight_gradient(rows({first, bad, last}), {1, -100, 2});
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < want.size(); ++i) CHECK(got[i] == Approx(want[i]).epsilon(1e-5));
+  for (const float g : weight_gradient(rows({bad, bad}), {-100, -100})) CHECK(g == 0);
+}
