@@ -36,6 +36,11 @@ void find_sentinels(const Tokenizer& tokenizer, ObjectiveTokens& found) {
   }
 }
 
+// Tokens of text that become the rows of a batch, whose ids are `length` a row.
+size_t tokens_of_windows(std::span<const int64_t> ids, int64_t length, int64_t window) {
+  return ids.size() / static_cast<size_t>(length) * static_cast<size_t>(window);
+}
+
 }  // namespace
 
 std::vector<std::string> objective_specials(const ModelConfig& m, const TrainConfig& t) {
@@ -145,18 +150,14 @@ void Objective::hide(std::span<int64_t> text, const SequenceKey& first,
 
 void Objective::batch(const Dataset& data, int64_t number, const BatchSpans& to) const {
   if (kind_ == Architecture::decoder) return data.batch(number, to.ids, to.targets);
-  std::vector<int64_t> text(to.ids.size() / static_cast<size_t>(length_) *
-                            static_cast<size_t>(window_)),
-      next(text.size());
+  std::vector<int64_t> text(tokens_of_windows(to.ids, length_, window_)), next(text.size());
   data.batch(number, text, next);
   hide(text, {seed_, static_cast<uint64_t>(number), 0}, to);
 }
 
 void Objective::windows_in_order(const Dataset& data, int64_t number, const BatchSpans& to) const {
   if (kind_ == Architecture::decoder) return data.windows_in_order(number, to.ids, to.targets);
-  std::vector<int64_t> text(to.ids.size() / static_cast<size_t>(length_) *
-                            static_cast<size_t>(window_)),
-      next(text.size());
+  std::vector<int64_t> text(tokens_of_windows(to.ids, length_, window_)), next(text.size());
   data.windows_in_order(number, text, next);
   hide(text, {kEvaluationSeed, 0, static_cast<uint64_t>(number)}, to);
 }
