@@ -95,7 +95,6 @@ void check_objective(const ModelConfig& m, const TrainConfig& t, const std::stri
     unused(t.sentinels == plain.sentinels, "sentinels");
   }
   if (decoder) return;
-  unused(t.recompute == "none", "recompute");
   unused(t.sample_every == 0, "sample_every");
 }
 

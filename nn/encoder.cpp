@@ -80,7 +80,9 @@ Tensor Encoder::batch_loss(const ModelBatch& b, int64_t count, Generator* dropou
 }
 
 std::unique_ptr<LanguageModel> Encoder::on_meta() const {
-  return std::make_unique<Encoder>(options_, dtype(), kMeta);
+  auto twin = std::make_unique<Encoder>(options_, dtype(), kMeta);
+  twin->stack.recompute = stack.recompute;
+  return twin;
 }
 
 void Encoder::visit(Visitor& v) {

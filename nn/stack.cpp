@@ -1,5 +1,6 @@
 #include "nn/stack.h"
 
+#include "autograd/checkpoint.h"
 #include "autograd/functional.h"
 
 namespace tally::nn {
@@ -121,13 +122,20 @@ Tensor Stack::forward(const Tensor& tokens, const Tensor& mask, const Memory& me
   for (size_t i = 0; i < layers.size(); ++i) {
     const Layer& l = *layers[i];
     const ModuleScope scope("layers", static_cast<int>(i));
-    const auto own = [&](const Tensor& seen) {
-      return l.attention.forward(seen, seen, mask, bias, dropout);
+    const auto run = [this, &l, mask, hidden = memory.mask](const Tensor& in, const Tensor& scores,
+                                                            const Tensor& read,
+                                                            Generator* streams) {
+      const auto own = [&](const Tensor& seen) {
+        return l.attention.forward(seen, seen, mask, scores, streams);
+      };
+      const auto over = [&](const Tensor& seen) {
+        return l.cross_attention->forward(seen, read, hidden, {}, streams);
+      };
+      return through(l, in, own, over, streams);
     };
-    const auto over = [&](const Tensor& seen) {
-      return l.cross_attention->forward(seen, memory.values, memory.mask, {}, dropout);
-    };
-    x = through(l, x, own, over, dropout);
+    const bool again = i < recompute.size() && recompute[i];
+    x = again ? checkpoint(run, dropout, x, bias, memory.values)
+              : run(x, bias, memory.values, dropout);
   }
   return leave(x);
 }

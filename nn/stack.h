@@ -68,6 +68,8 @@ class Stack : public Module {
   Norm embedding_norm;
   std::vector<std::unique_ptr<Layer>> layers;
   Norm final_norm;
+  /// By layer: as Decoder::recompute.
+  std::vector<bool> recompute;
 
  private:
   template <class Own, class Over>

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "autograd/functional.h"
 #include "cli/verbs.h"
 #include "data/file.h"
 #include "models/algebra.h"
@@ -124,11 +125,17 @@ TEST_CASE_METHOD(Setup, "architecture: the account on meta is that of the real p
       CHECK(make_report(c, o).model.full == forward.model_total().full);
 
       optim::AdamW optimizer(optim::decay_groups(*m.module, 0.1), {});
+      auto& model = dynamic_cast<nn::LanguageModel&>(*m.module);
+      const bool reads = c.architecture == Architecture::encoder_decoder;
       Generator dropout;
       Ledger step;
       {
         Tape tape;
-        tape.backward(m.loss(&dropout));
+        Tensor stats;
+        const MakeIds make = batch_ids(2, 6, device);
+        const nn::ModelBatch batch{make(17), make(17), reads ? make(17) : Tensor(), {}};
+        const Tensor share = full({}, 1, DType::f32, device);  // 1 / targets that count
+        tape.backward(mul(model.batch_loss(batch, 1, &dropout, &stats), share));
       }
       const auto clipped = optim::clip_factor(optimizer.groups(), 1);
       optimizer.step(1e-3, clipped.factor);
@@ -259,9 +266,7 @@ TEST_CASE_METHOD(Setup, "architecture: what is for decoders says so", "[model][e
   ReportOptions o;
   o.decode = true;
   CHECK_THROWS_WITH(make_report(encoder, o), Contains("an encoder writes no text"));
-  o.decode = false, o.train = true, o.accumulation = 2;
-  CHECK_THROWS_WITH(make_report(both, o), Contains("recompute and accumulation are for"));
-  o.accumulation = 1;
+  o.decode = false, o.train = true;
   CHECK_FALSE(choose_recompute(both, o, 100).fits);
   CHECK_THROWS_WITH(algebra(make_report(both, o)), Contains("leave out --algebra"));
 }
