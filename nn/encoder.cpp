@@ -1,5 +1,7 @@
 #include "nn/encoder.h"
 
+#include "core/ops/document_ids.h"
+
 namespace tally::nn {
 namespace {
 
@@ -39,8 +41,11 @@ Tensor Encoder::hidden(const Tensor& ids, const Tensor& kinds, const Tensor& mas
       x = add(x, types->forward(kinds));
     }
   }
+  Tensor documents;
+  if (options_.document_end >= 0)
+    documents = ops::DocumentIds::forward(ids, {options_.document_end, dtype()}, nullptr);
   const ModuleScope scope("encoder");
-  return stack.forward(x, mask, {}, dropout);
+  return stack.forward(x, mask, {}, dropout, documents);
 }
 
 Tensor Encoder::logits(const Tensor& ids, const Tensor& kinds, const Tensor& mask,

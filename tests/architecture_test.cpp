@@ -235,7 +235,7 @@ TEST_CASE_METHOD(Setup, "architecture: fields that it would ignore are refused b
 
   const ModelConfig encoder = small_encoder(), both = small_both();
   for (const char* assignment :
-       {"model.window=4", "model.stochastic_depth=0.1", "model.experts=4", "model.qk_norm=head",
+       {"model.attention_prefix=4", "model.stochastic_depth=0.1", "model.experts=4", "model.qk_norm=head",
         "model.residual_scale=2", "model.final_soft_cap=30", "model.attention_gate=true",
         "model.attention_sink=true", "model.fix_norm=head"}) {
     const std::string field(std::string_view(assignment).substr(6));
@@ -244,6 +244,8 @@ TEST_CASE_METHOD(Setup, "architecture: fields that it would ignore are refused b
                                                   " has no meaning for architecture = enco"));
   }
   CHECK_THAT(refusal(encoder, "model.logit_scale=2"), Contains("logit_scale has no meaning"));
+  CHECK_THAT(refusal(both, "model.window=4"), Contains("window has no meaning"));
+  CHECK_THAT(refusal(both, "model.document_end=4"), Contains("document_end has no meaning"));
   CHECK_THAT(refusal(both, "model.segment_types=2"), Contains("segment_types has no meaning"));
   CHECK_THAT(refusal(encoder, "model.position=rope"), Contains("t5_bias; got rope"));
   CHECK_THAT(refusal(both, "model.placement=double"), Contains("pre or post; got double"));
