@@ -203,6 +203,8 @@ struct ModelConfig {
 
   /// Width of the embedding and the head.
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
+  /// Layers of an encoder and its decoder together, of a resolved model.
+  int64_t all_layers() const { return encoder_layers + layers; }
 
   /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
   /// Throws Error if d_model cannot be divided by heads.

@@ -71,6 +71,10 @@ nn::Mixer mixer_of(const ModelConfig& c, int64_t layer) {
   return static_cast<nn::Mixer>(std::ranges::find(kMixers, name) - kMixers.begin());
 }
 
+bool names_attention(const ModelConfig& c) {
+  return c.mixer_pattern.empty() || has_mixer(c, nn::Mixer::attention);
+}
+
 MixerLayers mixer_layers(const ModelConfig& c) {
   MixerLayers n;
   for (int64_t i = 0; i < c.layers; ++i) {
