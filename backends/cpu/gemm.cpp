@@ -62,12 +62,12 @@ struct Parts {
 template <class T>
 class PackedProduct {
  public:
-  PackedProduct(const IsaTable& table, const Gemm<T>& g)
-      : g_(g), kernels_(kernels_of<T>(table)), depth_(gemm_depth(g.k)) {}
+  PackedProduct(const GemmKernels<T>& kernels, const Gemm<T>& g)
+      : g_(g), kernels_(kernels), depth_(gemm_depth(g.k)) {}
 
   void run() {
-    if (g_.m <= kFewRows)
-      run_few_rows();
+    if (g_.m <= kFlatRows)
+      run_flat_rows();
     else if (g_.k == depth_)
       run_flat();
     else
@@ -75,7 +75,7 @@ class PackedProduct {
   }
 
  private:
-  static constexpr int64_t kFewRows = 56;
+  static constexpr int64_t kFlatRows = 56;
   /// Elements at the start of a thread's arena for packed A (panels of 6 rows take 8).
   static constexpr int64_t kArenaA = (kGemmGroupRows + 40) * kGemmDepth;
   static constexpr int64_t kArenaB =
@@ -171,9 +171,9 @@ class PackedProduct {
     for (int64_t p = 0; p < g_.k; p += depth_) f(p, std::min(depth_, g_.k - p));
   }
 
-  /// Few rows: every element of B is used in one tile of columns only. So A is packed first, and B
+  /// Not many rows: every element of B is used in one tile of columns only. So A is packed first, and B
   /// goes panel by panel through the first-level cache of the thread that needs it.
-  void run_few_rows() {
+  void run_flat_rows() {
     const int64_t rows = blocks_of(g_.m, kernels_.tile_rows) * 16;  // no panel is wider
     if (rows * g_.k > kArenaB) return run_deep();
     T* packed_a = arena() + kArenaA;
@@ -215,10 +215,17 @@ void gemm_own(const IsaTable& table, const Gemm<T>& g) {
   if (g.k == 0) return gemm_empty(g);
   if constexpr (sizeof(T) == sizeof(float))
     if (is_few(g)) return run_few(table, g);
-  PackedProduct<T>(table, g).run();
+  PackedProduct<T>(kernels_of<T>(table), g).run();
 }
 template void gemm_own(const IsaTable&, const Gemm<float>&);
 template void gemm_own(const IsaTable&, const Gemm<double>&);
+
+void gemm_packed(const GemmKernels<float>& kernels, const Gemm<float>& g) {
+  check_gemm(g);
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) return gemm_empty(g);
+  PackedProduct<float>(kernels, g).run();
+}
 
 GemmProvider parse_gemm_provider(const char* text) {
   const std::string_view asked = text == nullptr ? "" : text;
@@ -239,6 +246,8 @@ const char* gemm_provider_name() {
                                       : std::string("openblas ") + openblas_core_name();
   return text.c_str();
 }
+
+const char* bf16_provider_name() { return "own avx512_bf16"; }
 
 void gemm(const Gemm<float>& g) {
   if (gemm_provider() == GemmProvider::own)

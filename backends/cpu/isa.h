@@ -32,6 +32,13 @@ struct GemmKernels {
   int tile_rows;  ///< of a full tile
 };
 
+/// Products of bf16 by pairs (bf16_kernels.h).
+struct Bf16Kernels {
+  GemmKernels<float> gemm;  ///< a float holds two numbers that follow each other down k
+  double (*chains)(int64_t rounds, float* sink);
+  void (*interleave)(int64_t n, const uint16_t* even, const uint16_t* odd, uint32_t* to);
+};
+
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
 /// pointers, sizes, strides and plain structs cross this border: see backends/cpu/README.md for
 /// how to add a row.
@@ -118,5 +125,8 @@ const IsaTable& isa();
 
 /// The table of a given one, which must be supported (tests compare them).
 const IsaTable& isa_table(Isa isa);
+
+/// Where the CPU multiplies pairs of bf16 and kernels run with avx512; null elsewhere.
+const Bf16Kernels* bf16_kernels();
 
 }  // namespace tally::cpu
