@@ -55,15 +55,27 @@ TokenWidth token_width_by_name(const std::string& name) {
 
 TokenFile TokenFile::open(const std::string& path, const TokenFileOptions& options) {
   auto mapped = std::make_shared<const MappedFile>(path);
-  const auto layout = detail::read_layout(path, mapped->bytes(), options.width);
-  TokenFile file;
-  file.data_ = mapped->bytes().data() + layout.offset;
+  const std::string beside = detail::path_beside(path);
+  std::error_code ignored;
+  std::optional<std::string> json;
+  if (beside != path && std::filesystem::exists(beside, ignored))
+    json = read_file(beside, size_t{256} << 20);
+  TokenFile file = parse(mapped->bytes(), path, json, options);
   file.owner_ = std::move(mapped);
+  return file;
+}
+
+TokenFile TokenFile::parse(std::span<const std::byte> bytes, const std::string& path,
+                           const std::optional<std::string>& json,
+                           const TokenFileOptions& options) {
+  const auto layout = detail::read_layout(path, bytes, options.width);
+  TokenFile file;
+  file.data_ = bytes.data() + layout.offset;
   file.size_ = layout.count;
   file.width_ = layout.width;
   file.format_ = layout.format;
   file.name_ = path;
-  detail::read_meta(path, file.size_, file.meta_);
+  if (json) detail::read_meta(*json, path, file.size_, file.meta_);
   if (options.vocab_size > 0) file.meta_.vocab_size = options.vocab_size;
   const std::string& made_with = file.meta_.tokenizer_hash;
   const bool same =
@@ -159,7 +171,11 @@ void write_token_file(const std::string& path, std::span<const TokenId> ids, con
 
 TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options,
                                    int64_t context) {
-  const TokenFile file = TokenFile::open(path, options);
+  return inspect(TokenFile::open(path, options), context);
+}
+
+TokenFileReport inspect(const TokenFile& file, int64_t context) {
+  const std::string& path = file.name();
   TokenFileReport report{path, file.format(), file.width(), file.size(), 0,
                          0,    file.meta(),   context,      0,           0};
   if (context != 0) {

@@ -43,6 +43,11 @@ class TokenFile {
   /// tokens, another tokenizer's, or a JSON beside it that does not belong to it.
   static TokenFile open(const std::string& path, const TokenFileOptions& options = {});
 
+  /// `open` of a file's bytes, which must outlive it, and of the JSON beside it, if any.
+  static TokenFile parse(std::span<const std::byte> bytes, const std::string& path,
+                         const std::optional<std::string>& json = {},
+                         const TokenFileOptions& options = {});
+
   /// Tokens in memory. Throws Error if an id is not below `meta.vocab_size` (where that is known).
   static TokenFile from_ids(std::span<const TokenId> ids, const TokenMeta& meta,
                             const std::string& name = "tokens in memory");
@@ -68,7 +73,6 @@ class TokenFile {
 
  private:
   TokenFile() = default;
-  void open_beside(const TokenFileOptions& options);
 
   std::shared_ptr<const void> owner_;  // the mapping or the vector that `data_` points into
   const std::byte* data_ = nullptr;    // not aligned: a header may have any length
@@ -102,6 +106,8 @@ struct TokenFileReport {
 /// Error as TokenFile::open does.
 TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options = {},
                                    int64_t context = 0);
+/// The same of a file that is open.
+TokenFileReport inspect(const TokenFile& file, int64_t context = 0);
 
 /// Throws Error unless `tokens` are enough for one window of `context` inputs and their targets.
 void check_window(int64_t tokens, int64_t context, const std::string& name);

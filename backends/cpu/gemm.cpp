@@ -195,27 +195,15 @@ class PackedProduct {
   int64_t depth_;
 };
 
-/// Very few rows, as in decoding: nothing of B is packed, see gemm_thin.h.
-bool is_thin(const IsaTable& table, const Gemm<float>& g) {
-  const int64_t arena = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
-  return g.trans_b && g.m <= table.thin_rows && g.n >= table.thin_columns &&
-         thin_rows_for(g.m) * g.k <= arena;
+/// Very few rows, as in decoding: nothing of B is packed, see few_rows_kernels.h.
+bool is_few(const Gemm<float>& g) {
+  return g.m <= kFewRows && !g.trans_a && g.trans_b && g.alpha == 1;
 }
 
-void run_thin(const IsaTable& table, const Gemm<float>& g) {
-  // Pieces long enough to stream, short enough to share out a small matrix.
-  const int64_t piece = std::clamp(g.n / kGemmColumns / 32, int64_t{1}, int64_t{4}) * kGemmColumns;
-  const int64_t row = g.trans_a ? 1 : g.lda, column = g.trans_a ? g.lda : 1;
-  const int64_t width = thin_rows_for(g.m);
-  const float* a = g.a;
-  if (g.m > 1 || column > 1) {
-    float* packed = reinterpret_cast<float*>(thread_scratch().data());
-    for (int64_t p = 0; p < g.k; ++p)
-      for (int64_t i = 0; i < width; ++i)
-        packed[p * width + i] = i < g.m ? g.a[i * row + p * column] : 0.0f;
-    a = packed;
-  }
-  parallel_for(g.n, piece, [&](int64_t j0, int64_t j1) { table.gemm_thin(g, a, j0, j1); });
+void run_few(const IsaTable& table, const Gemm<float>& g) {
+  parallel_for(g.n, few_rows_piece(g.n), [&](int64_t j0, int64_t j1) {
+    table.few_rows({g.m, j0, j1, g.k, g.a, g.lda, g.b, g.ldb, g.bias, g.c, g.ldc, g.beta != 0});
+  });
 }
 
 }  // namespace
@@ -226,7 +214,7 @@ void gemm_own(const IsaTable& table, const Gemm<T>& g) {
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return gemm_empty(g);
   if constexpr (sizeof(T) == sizeof(float))
-    if (is_thin(table, g)) return run_thin(table, g);
+    if (is_few(g)) return run_few(table, g);
   PackedProduct<T>(table, g).run();
 }
 template void gemm_own(const IsaTable&, const Gemm<float>&);

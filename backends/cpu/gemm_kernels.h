@@ -4,7 +4,7 @@
 //
 // Each element of C is a sum over k in ascending order: fused multiply-adds within a block of
 // gemm_depth(k), blocks added up in C. The order depends on k alone, not on m, n, tiles or threads,
-// so a row of C has the same bits computed alone (decoding) or among a thousand (training).
+// so a row of C has the same bits among nine and among a thousand. Fewer rows: few_rows_kernels.h.
 #include "backends/cpu/gemm_args.h"
 #include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/gemm_tile.h"

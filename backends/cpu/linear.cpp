@@ -47,24 +47,21 @@ void linear_forward(const ops::Linear::Forward& c) {
 
 // bf16: a few rows, as decoding has, in f32 beside the weights as they are, as many at a time as the
 // scratch holds. With more of them the products cost more than the weights' second pass.
-constexpr int64_t kFewRows = 8;
-
 void linear_half(const ops::Linear::Forward& c) {
   if (c.y.rows() > kFewRows) return through_f32(c);
   const int64_t depth = c.w.cols(), out = c.w.rows();
   const int64_t room = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
   if (depth > room) return through_f32(c);
-  const int64_t piece = std::clamp<int64_t>(out / 1024, 1, 4) * kGemmColumns;
   const int64_t most = depth > 0 ? room / depth : c.y.rows();
   float* x = reinterpret_cast<float*>(thread_scratch().data());
   for (int64_t first = 0; first < c.y.rows(); first += most) {
     const int64_t rows = std::min(most, c.y.rows() - first);
     for (int64_t i = 0; i < rows; ++i)
       isa().widen(depth, c.x.row<uint16_t>(first + i), x + i * depth);
-    parallel_for(out, piece, [&](int64_t begin, int64_t end) {
-      isa().half_product({rows, begin, end, depth, x, c.w.pointer<uint16_t>(), c.w.row_stride,
-                          c.b.pointer<uint16_t>(), c.y.row<uint16_t>(first), c.y.row_stride,
-                          c.y.accumulate});
+    parallel_for(out, few_rows_piece(out), [&](int64_t begin, int64_t end) {
+      isa().few_rows_half({rows, begin, end, depth, x, depth, c.w.pointer<uint16_t>(),
+                           c.w.row_stride, c.b.pointer<uint16_t>(), c.y.row<uint16_t>(first),
+                           c.y.row_stride, c.y.accumulate});
     });
   }
   recorder().provider = gemm_provider_name();
