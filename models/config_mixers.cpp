@@ -51,8 +51,6 @@ void check_beside_recurrence(const ModelConfig& c, const std::string& where) {
   };
   refuse(c.fused_parallel, "fused_parallel", "whose products are its own", "false");
   refuse(c.scalar_biases, "scalar_biases", "whose products have none", "false");
-  refuse(c.document_end >= 0, "document_end", "whose state goes from one document to the next",
-         "-1");
   refuse(c.attention_prefix > 0, "attention_prefix", "which sees only what came before", "0");
 }
 
