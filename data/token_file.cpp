@@ -171,11 +171,7 @@ void write_token_file(const std::string& path, std::span<const TokenId> ids, con
 
 TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options,
                                    int64_t context) {
-  return inspect(TokenFile::open(path, options), context);
-}
-
-TokenFileReport inspect(const TokenFile& file, int64_t context) {
-  const std::string& path = file.name();
+  const TokenFile file = TokenFile::open(path, options);
   TokenFileReport report{path, file.format(), file.width(), file.size(), 0,
                          0,    file.meta(),   context,      0,           0};
   if (context != 0) {

@@ -106,8 +106,6 @@ struct TokenFileReport {
 /// Error as TokenFile::open does.
 TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options = {},
                                    int64_t context = 0);
-/// The same of a file that is open.
-TokenFileReport inspect(const TokenFile& file, int64_t context = 0);
 
 /// Throws Error unless `tokens` are enough for one window of `context` inputs and their targets.
 void check_window(int64_t tokens, int64_t context, const std::string& name);

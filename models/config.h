@@ -148,9 +148,11 @@ struct ModelConfig {
   int64_t shared_experts = 0;
   int64_t shared_expert_d_ff = 0;  // 0: expert_d_ff
   bool shared_expert_gate = false;
+  bool dense_branch = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;
   bool router_bias = false;
+  bool router_norm = false, router_expert_scale = false;
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1, router_best_of_group = 1;

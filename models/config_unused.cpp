@@ -42,9 +42,9 @@ std::vector<Needs> needs_of(const ModelConfig& c) {
        {"rope_attention_factor"}},
       {c.experts > 0,
        "experts",
-       {"shared_expert_gate", "first_expert_layer", "expert_layer_every", "router",
-        "router_renormalise", "router_scale", "router_groups", "router_kept_groups",
-        "router_best_of_group"}},
+       {"shared_expert_gate", "dense_branch", "first_expert_layer", "expert_layer_every", "router",
+        "router_norm", "router_expert_scale", "router_renormalise", "router_scale", "router_groups",
+        "router_kept_groups", "router_best_of_group"}},
   };
 }
 
