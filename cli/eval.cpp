@@ -29,8 +29,7 @@ TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
-  TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
-                                         : tokenize_files(files, tokenizer, options.text);
+  TokenSplits splits = open_data(files, tokenizer, options);
   if (!o.data.empty()) return splits.train;
   if (!o.quiet && !trained.data_hash.empty() && trained.data_hash != splits.train.content_hash()) {
     std::fprintf(stderr,

@@ -188,6 +188,10 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(
       accumulation_start <= accumulation, where, ": accumulation_start = ", accumulation_start,
       " must not exceed accumulation = ", accumulation, ", which it grows to in ramp_steps");
+  tally::check(
+      schedule_unit == ScheduleUnit::steps || schedule != Schedule::noam, where,
+      ": schedule_unit = tokens has no meaning for schedule = noam, whose rate is a function "
+      "of the number of the step; set schedule_unit to steps, or another schedule");
   for (const double m : milestones) {
     tally::check(m >= 0 && m <= 1, where, ": milestones are shares of the steps, 0 to 1; got ", m);
   }
