@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/ops/cap.h"
 #include "models/config_latent.h"
 #include "models/config_mixers.h"
 #include "models/config_shared.h"
