@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/ops/cast.h"
+#include "core/ops/linear.h"
 #include "models/probes.h"
 #include "optim/sgd.h"
 #include "tests/training_helpers.h"
@@ -40,6 +41,19 @@ TEST_CASE("bf16: steps too small for a weight in bf16 add up in its master",
   CHECK(state[0].first == "master.w");
   CHECK(state[0].second.dtype() == DType::f32);
   CHECK(to_host<float>(state[0].second)[0] == Approx(0.94).epsilon(1e-5));
+}
+
+TEST_CASE("bf16: the bias' gradient of a product joins the one that is there", "[training][F16]") {
+  register_all();
+  const auto ones = [](const Shape& shape) { return full(shape, 1.0, DType::bf16, kCPU); };
+  const Tensor dy = ones({9, 3}), x = ones({9, 5}), w = ones({3, 5});
+  const Tensor db = full({3}, 2.0, DType::bf16, kCPU);
+  ops::Linear::Backward c{dy, x, w, {}, {}, db};
+  for (const bool adds : {true, false}) {
+    c.db.accumulate = adds;
+    run(kCPU, c);
+    CHECK(wide(db) == std::vector<float>(3, adds ? 11.0F : 9.0F));
+  }
 }
 
 TEST_CASE("bf16: 16 bytes a parameter, weights 2, gradients 2, master 4, moments 8",
