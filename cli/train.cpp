@@ -267,7 +267,7 @@ int train(const TrainOptions& o) {
   RunDirectory run = RunDirectory::create(o.out);
   const RunLock lock(run);
   RunDirectory::check_free(o.out);  // nobody was faster
-  save_tokenizer_json(s.tokenizer, run.file("tokenizer.json"));
+  save_tokenizer(s.tokenizer, run.path());
   write_file_atomic(run.file("env.json"), session_environment(s).dump(2) + "\n");
   write_file_atomic(run.file("config.json"), to_json_text(s.config));
   return run_session(o, s, run, false);

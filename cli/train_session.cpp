@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "data/tokenizer_io.h"
 #include "data/tokenizer_train.h"
+#include "data/translation_pairs.h"
 #include "models/config_json.h"
 #include "models/trainer.h"
 
@@ -31,6 +32,15 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   TokenizerTrainOptions options;
   options.vocab_size = vocab;
   if (!decoder) options.special = objective_specials(s.config.model, s.config.train);
+  if (s.config.train.pairs) {
+    TokenizerTrainer trainer(options);
+    for_each_pair(s.inputs.data, s.config.train.val_fraction,
+                  [&](const TextPair& pair, bool held_out, const std::string&) {
+                    if (held_out) return;
+                    trainer.add(pair.source), trainer.add(pair.target);
+                  });
+    return trainer.train();
+  }
   TextOptions text;
   text.val_fraction = s.config.train.val_fraction;
   return train_tokenizer(s.inputs.data, options, text);
@@ -58,18 +68,22 @@ std::string batch_text(const TrainConfig& t) {
 
 /// What decides which tokens a model is asked for.
 std::string objective_text(const TrainConfig& t) {
-  return fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
+  return t.pairs ? "pairs" : fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
 }
 
 void open_data_of(Session& s) {
   check_names(s.inputs.data);
   tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
-  if (s.inputs.data.size() == 1)
+  const TrainConfig& t = s.config.train;
+  if (t.pairs)
+    s.data = tokenize_pairs(s.inputs.data, s.tokenizer, t.seq ? t.seq : s.config.model.context,
+                            t.val_fraction);
+  else if (s.inputs.data.size() == 1)
     s.data = open_data(s.inputs.data[0], s.tokenizer, options);
   else
     s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
-  s.tokens = objective_tokens(s.config.model, s.tokenizer);
+  s.tokens = objective_tokens(s.config.model, s.tokenizer, t.pairs);
   check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ",
         s.tokenizer.vocab_size(), " tokens, the model ", s.config.model.vocab,
         "; set model.vocab=", s.tokenizer.vocab_size());
@@ -110,7 +124,7 @@ void check_resume_options(const TrainOptions& o, const RunConfig& config) {
 
 void check_held_out(const Session& s) {
   if (!s.data->val) return;
-  const int64_t context = s.config.train.seq ? s.config.train.seq : s.config.model.context;
+  const int64_t context = objective_window(s.config.model, s.config.train);
   check(s.data->val->size() > context, "train: the held-out part has ", s.data->val->size(),
         " tokens, and a window takes ", context + 1,
         "; hold out more (--val-fraction), nothing (--val-fraction 0), or use a smaller train.seq");
@@ -126,6 +140,11 @@ Json session_environment(const Session& s) {
   env["seed"] = s.config.train.seed;
   env["data_hash"] = s.facts.at("training data");
   env["tokenizer_hash"] = s.facts.at("tokenizer");
+  if (s.config.train.pairs) {
+    env["train_pairs"] = s.data->train.meta().documents;
+    env["val_pairs"] = s.data->val ? s.data->val->meta().documents : 0;
+    return env;
+  }
   env["train_tokens"] = s.data->train.size();
   env["val_tokens"] = s.data->val ? s.data->val->size() : 0;
   return env;
@@ -161,7 +180,7 @@ void open_session_data(const TrainOptions& o, Session& s) {
   open_data_of(s);
   const TrainConfig& t = s.config.train;
   // Throw where the text is too short for a window, or a window for what is asked of it.
-  const int64_t window = t.seq ? t.seq : s.config.model.context;
+  const int64_t window = objective_window(s.config.model, t);
   static_cast<void>(Dataset(s.data->train, window));
   static_cast<void>(Objective(s.config.model, t, s.tokens, window));
   check_held_out(s);
@@ -178,7 +197,7 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
   check(!s.inputs.device.empty() && !s.inputs.dtype.empty(), s.inputs.path,
         ": does not say how the run was trained; ", advice);
   s.inputs.data = o.data.empty() ? s.inputs.files(advice) : absolute_paths(o.data);
-  s.tokenizer = load_tokenizer(run.file("tokenizer.json"));
+  s.tokenizer = load_tokenizer(run.path());
   open_data_of(s);
   check_held_out(s);
   const Json now = environment();

@@ -77,7 +77,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
     : config_(config),
       data_(std::move(data)),
       byte_lengths_(std::move(byte_lengths)),
-      train_(data_.train, config.train.seq ? config.train.seq : config.model.context,
+      train_(data_.train, objective_window(config.model, config.train),
              static_cast<uint64_t>(config.train.seed)),
       objective_(config.model, config.train, tokens, train_.context()),
       model_(build_language_model(config.model, dtype, device)),
@@ -92,8 +92,13 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
     return optim::make_optimizer(model, choice);
   };
-  const StepOptions step{t.batch, objective_.length(), t.accumulation,
-                         t.clip,  objective_.source(), objective_.counts_targets()};
+  const StepOptions step{t.batch,
+                         objective_.length(),
+                         t.accumulation,
+                         t.clip,
+                         objective_.source(),
+                         objective_.counts_targets(),
+                         objective_.masks_source()};
   step_ = std::make_unique<TrainingStep>(*model_, optimizer, step, dropout_);
   step_->set_mode(StepMode::replayed);
 }
