@@ -37,10 +37,17 @@ void add_training(CLI::App& app, Options& o, Run& run) {
   add_target(*v, o.train.target);
   v->get_option("target")->required(false);
   v->add_option("--data", o.train.data,
-                "Text file, token file (.npy) or a folder of them; repeatable")
+                "Text file, token file (.npy), a folder of them or a quoted pattern ('*.npy'); "
+                "repeatable")
+      ->allow_extra_args(false);
+  v->add_option("--eval", o.train.eval,
+                "Another text to evaluate on: NAME=FILE, as --data; repeatable")
       ->allow_extra_args(false);
   v->add_option("--out", o.train.out, "Run directory to write");
   v->add_option("--resume", o.train.resume, "Run directory to go on with");
+  v->add_option("--branch", o.train.branch,
+                "Run or checkpoint (RUN/checkpoints/step-N) to go on from in another run (--out), "
+                "with another schedule or end");
   v->add_option("--tokenizer", o.train.tokenizer,
                 "Tokenizer for text files; default: as configured");
   v->add_option("--steps", o.train.steps, "Updates; default: as configured")

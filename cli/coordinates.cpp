@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "cli/common.h"
@@ -32,10 +33,13 @@ int coordinates(const CoordinatesOptions& o) {
   std::vector<std::vector<std::string>> table{{"after " + std::to_string(o.steps) + " steps"}};
   for (const int64_t w : o.widths) table[0].push_back(std::to_string(w));
   table[0].push_back("exponent");
+  bool diverged = false;
   for (const Coordinate& r : rows) {
     std::vector<std::string>& line = table.emplace_back(1, r.name);
-    for (const double v : r.values) line.push_back(fmt::format("{:.4g}", v));
-    line.push_back(fmt::format("{:+.2f}", r.exponent));
+    for (const double v : r.values)
+      line.push_back(std::isnan(v) ? "diverged" : fmt::format("{:.4g}", v));
+    line.push_back(std::isnan(r.exponent) ? "-" : fmt::format("{:+.2f}", r.exponent));
+    diverged = diverged || std::isnan(r.exponent);
   }
   std::fputs(table_text(table).c_str(), stdout);
   std::printf(
@@ -44,6 +48,9 @@ int coordinates(const CoordinatesOptions& o) {
           ? ("muP from d_model " + std::to_string(c.model.mup_base_width)).c_str()
           : "no muP (model.mup_base_width)",
       c.train.lr);
+  if (diverged)
+    std::puts(
+        "a width whose activations have left what f32 can square has diverged; lower train.lr");
   return 0;
 }
 

@@ -35,8 +35,7 @@ TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
       train.pairs
           ? tokenize_pairs(files, tokenizer, train.seq ? train.seq : loaded.config.model.context,
                            options.text.val_fraction)
-      : files.size() == 1 ? open_data(files[0], tokenizer, options)
-                          : tokenize_files(files, tokenizer, options.text);
+          : open_data(files, tokenizer, options);
   if (!o.data.empty()) return splits.train;
   if (!o.quiet && !trained.data_hash.empty() && trained.data_hash != splits.train.content_hash()) {
     std::fprintf(stderr,

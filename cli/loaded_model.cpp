@@ -47,7 +47,8 @@ LoadedModel load_model(const std::string& name, DType dtype, Device device,
   if (target.kind == TargetKind::run) {
     check(dtype == DType::f64 || read_run_inputs(target.folder).dtype != "f64", name,
           ": was trained in f64, more than ", dtype, " holds; give --dtype f64");
-    const std::string latest = RunDirectory::open(target.folder).latest();
+    const std::string latest =
+        target.checkpoint.empty() ? RunDirectory::open(target.folder).latest() : target.checkpoint;
     check(!latest.empty(), target.folder, ": has no checkpoint yet");
     check_manifest(latest, {"model.safetensors"});
     read_weights(*loaded.model,

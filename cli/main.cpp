@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", TALLY_VERSION, "Print the version and stop");
   Options options;
+  if (argc > 0) options.train.program = argv[0];
   Run run;
   add_training(app, options, run);
   add_text(app, options, run);

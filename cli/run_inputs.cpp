@@ -34,6 +34,7 @@ RunInputs read_run_inputs(const std::string& run) {
     check(file.is_string(), r.path, ": data must be a list of file names");
     r.data.push_back(file.get<std::string>());
   }
+  r.evaluation = evaluation_inputs_from(r.environment.value("eval", Json::array()), r.path);
   return r;
 }
 

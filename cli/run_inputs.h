@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/evaluation_sets.h"
 #include "data/json.h"
 
 namespace tally::cli {
@@ -9,7 +10,8 @@ namespace tally::cli {
 /// What a run directory's env.json says of how the run was made. Empty where it does not say, as in
 /// a directory without that file.
 struct RunInputs {
-  std::vector<std::string> data;  // files
+  std::vector<std::string> data;            // files
+  std::vector<EvaluationInput> evaluation;  // beside what is held out
   std::string device, dtype;
   std::string data_hash;              // of the training split
   Json environment = Json::object();  // the whole file

@@ -25,7 +25,7 @@ bool has_dropout(const ModelConfig& m) {
 
 void load_run_state(StepModel& s) {
   const RunDirectory run = RunDirectory::open(s.target.folder);
-  const std::string folder = run.latest();
+  const std::string folder = s.target.checkpoint.empty() ? run.latest() : s.target.checkpoint;
   const std::string trained = read_run_inputs(run.path()).dtype;
   check(trained.empty() || trained == to_text(s.model->dtype()), run.path(), ": was trained in ",
         trained, ", so its next step is one in ", trained, "; give --dtype ", trained);
@@ -35,7 +35,9 @@ void load_run_state(StepModel& s) {
   // Weights that were imported or converted: no step has been taken with them.
   if (state.step == 0 && SafetensorFile(moments).tensors().empty()) return;
   RunDirectory::load(moments, s.optimizer->state());
-  s.optimizer->set_steps(state.step);
+  s.steps_done = state.step;
+  s.rollbacks = rollbacks_before(state, folder);
+  s.optimizer->set_steps(state.step - skipped_steps(state, folder));
   if (s.dropout) s.dropout->set_position(state.dropout_position(folder));
 }
 
@@ -76,10 +78,9 @@ StepBatch data_batch(const StepOptions& o, const StepModel& s,
   const Tokenizer tokenizer = tokenizer_of(s);
   tally::DataOptions options;
   if (o.data.empty()) options.text.val_fraction = t.val_fraction;
-  const TokenSplits splits = files.size() == 1 ? open_data(files[0], tokenizer, options)
-                                               : tokenize_files(files, tokenizer, options.text);
-  const Dataset data(splits.train, seq, static_cast<uint64_t>(t.seed));
-  const int64_t index = o.index >= 0 ? o.index : ramp_of(t).before(s.optimizer->steps());
+  const TokenSplits splits = open_data(files, tokenizer, options);
+  const Dataset data(splits.train, seq, data_seed(t, s.rollbacks));
+  const int64_t index = o.index >= 0 ? o.index : ramp_of(t).before(s.steps_done);
   std::vector<int64_t> ids(static_cast<size_t>(batch * seq)), targets(ids.size());
   StepBatch step;
   step.source = (t.accumulation > 1 ? to_text(t.accumulation) + " batches from " : "batch ") +
@@ -131,7 +132,7 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
   s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t, s.target.config.model));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
-  s.lr = schedule_of(t, s.target.config.model).at(s.optimizer->steps());
+  s.lr = schedule_of(t, s.target.config.model).at(s.steps_done);
   return s;
 }
 

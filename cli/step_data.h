@@ -18,6 +18,7 @@ struct StepModel {
   std::unique_ptr<optim::Optimizer> optimizer;
   std::optional<Generator> dropout;  // where the model has any
   double lr = 0;
+  int64_t steps_done = 0, rollbacks = 0;  // of the run before this step
 };
 /// `seed`: of initial weights, for targets without weights.
 StepModel make_step_model(const std::string& name, const std::vector<std::string>& set, DType dtype,

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "data/data_files.h"
 #include "data/dataset.h"
 #include "data/tokenizer_io.h"
 #include "data/tokenizer_train.h"
@@ -21,11 +22,10 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   const int64_t vocab = s.config.model.vocab;
   const bool decoder = s.config.model.architecture == Architecture::decoder;
   if (vocab <= 257 && decoder) return Tokenizer::bytes(vocab == 257);
-  for (const std::string& file : s.inputs.data) {
-    check(file.ends_with(".txt"),
-          "train: token files say nothing about text; name their tokenizer with --tokenizer (",
-          file, ")");
-  }
+  const DataFiles files = find_data_files(s.inputs.data);
+  check(!files.tokens,
+        "train: token files say nothing about text; name their tokenizer with --tokenizer (",
+        s.inputs.data[0], ")");
   std::fprintf(
       stderr, "%s",
       o.quiet ? "" : fmt::format("learning a tokenizer of {} tokens ...\n", vocab).c_str());
@@ -43,7 +43,7 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   }
   TextOptions text;
   text.val_fraction = s.config.train.val_fraction;
-  return train_tokenizer(s.inputs.data, options, text);
+  return train_tokenizer(files.train, options, text);
 }
 
 // The names of a run's data are kept in its env.json.
@@ -71,23 +71,40 @@ std::string objective_text(const TrainConfig& t) {
   return t.pairs ? "pairs" : fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
 }
 
+int64_t window_of(const RunConfig& c) { return objective_window(c.model, c.train); }
+int64_t pair_length(const RunConfig& c) { return c.train.seq ? c.train.seq : c.model.context; }
+
+/// The sets beside what is held out. The first of all decides what the best model is.
+void open_evaluation_sets(Session& s) {
+  for (const EvaluationInput& input : s.inputs.evaluation) {
+    TokenFile tokens = s.config.train.pairs
+                           ? tokenize_pairs({input.path}, s.tokenizer, pair_length(s.config)).train
+                           : open_data(input.path, s.tokenizer).train;
+    check_window(tokens.size(), window_of(s.config), "--eval " + input.name + "=" + input.path);
+    s.evaluation.push_back({input.name, std::move(tokens)});
+  }
+  if (!s.data->val && !s.evaluation.empty())
+    s.facts["first evaluation set"] = s.evaluation[0].tokens.content_hash();
+  const TrainConfig& t = s.config.train;
+  check(
+      s.data->val || !s.evaluation.empty() || (t.patience == 0 && !t.keep_best),
+      "train: patience and keep_best look at an evaluation set, and there is none; hold something ",
+      "out (--val-fraction 0.1) or name a text with --eval NAME=FILE");
+}
+
 void open_data_of(Session& s) {
   check_names(s.inputs.data);
   tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
   const TrainConfig& t = s.config.train;
-  if (t.pairs)
-    s.data = tokenize_pairs(s.inputs.data, s.tokenizer, t.seq ? t.seq : s.config.model.context,
-                            t.val_fraction);
-  else if (s.inputs.data.size() == 1)
-    s.data = open_data(s.inputs.data[0], s.tokenizer, options);
-  else
-    s.data = tokenize_files(s.inputs.data, s.tokenizer, options.text);
+  s.data = t.pairs
+               ? tokenize_pairs(s.inputs.data, s.tokenizer, pair_length(s.config), t.val_fraction)
+               : open_data(s.inputs.data, s.tokenizer, options);
   s.tokens = objective_tokens(s.config.model, s.tokenizer, t.pairs);
   check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ",
         s.tokenizer.vocab_size(), " tokens, the model ", s.config.model.vocab,
         "; set model.vocab=", s.tokenizer.vocab_size());
-  s.facts = {{"model configuration", to_json_text({s.config.model, {}})},
+  s.facts = {{"model configuration", to_json_text(s.config.model)},
              {"training data", s.data->train.content_hash()},
              {"tokenizer", s.tokenizer.hash()},
              {"seed", to_text(s.config.train.seed)},
@@ -95,6 +112,7 @@ void open_data_of(Session& s) {
              {"element type", s.inputs.dtype}};
   if (s.config.model.architecture != Architecture::decoder)
     s.facts["objective"] = objective_text(s.config.train);
+  open_evaluation_sets(s);
 }
 
 std::vector<std::string> absolute_paths(const std::vector<std::string>& files) {
@@ -124,7 +142,7 @@ void check_resume_options(const TrainOptions& o, const RunConfig& config) {
 
 void check_held_out(const Session& s) {
   if (!s.data->val) return;
-  const int64_t context = objective_window(s.config.model, s.config.train);
+  const int64_t context = window_of(s.config);
   check(s.data->val->size() > context, "train: the held-out part has ", s.data->val->size(),
         " tokens, and a window takes ", context + 1,
         "; hold out more (--val-fraction), nothing (--val-fraction 0), or use a smaller train.seq");
@@ -135,6 +153,7 @@ void check_held_out(const Session& s) {
 Json session_environment(const Session& s) {
   Json env = environment();
   env["data"] = s.inputs.data;
+  if (!s.inputs.evaluation.empty()) env["eval"] = to_json(s.inputs.evaluation);
   env["device"] = s.inputs.device;
   env["dtype"] = s.inputs.dtype;
   env["seed"] = s.config.train.seed;
@@ -166,6 +185,7 @@ Session new_session(const TrainOptions& o) {
   s.config.train.warmup = std::min(s.config.train.warmup, s.config.train.steps);
   s.config.resolve_and_check(o.target.name);
   s.inputs.data = absolute_paths(o.data);
+  s.inputs.evaluation = parse_evaluation_inputs(o.eval);
   s.inputs.device = o.device;
   s.inputs.dtype = o.dtype;
   Trainer::check_dtype(parse_dtype(o.dtype));
@@ -180,23 +200,26 @@ void open_session_data(const TrainOptions& o, Session& s) {
   open_data_of(s);
   const TrainConfig& t = s.config.train;
   // Throw where the text is too short for a window, or a window for what is asked of it.
-  const int64_t window = objective_window(s.config.model, t);
+  const int64_t window = window_of(s.config);
   static_cast<void>(Dataset(s.data->train, window));
   static_cast<void>(Objective(s.config.model, t, s.tokens, window));
   check_held_out(s);
 }
 
-Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
+namespace {
+
+/// What a run began with, for one that goes on from it.
+Session continued_session(const TrainOptions& o, const RunDirectory& run) {
   Session s;
   s.config = resolve_target(run.path(), o.target.set).config;
   if (o.steps > 0) s.config.train.steps = o.steps;
   s.config.resolve_and_check(run.path());
-  check_resume_options(o, s.config);
   const char* advice = "start a new run";
   s.inputs = read_run_inputs(run.path());
   check(!s.inputs.device.empty() && !s.inputs.dtype.empty(), s.inputs.path,
         ": does not say how the run was trained; ", advice);
   s.inputs.data = o.data.empty() ? s.inputs.files(advice) : absolute_paths(o.data);
+  if (!o.eval.empty()) s.inputs.evaluation = parse_evaluation_inputs(o.eval);
   s.tokenizer = load_tokenizer(run.path());
   open_data_of(s);
   check_held_out(s);
@@ -209,6 +232,35 @@ Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
                    "differ in their last bits\n",
                    key, before.dump().c_str(), now[key].dump().c_str());
   }
+  return s;
+}
+
+}  // namespace
+
+Session resumed_session(const TrainOptions& o, const RunDirectory& run) {
+  Session s = continued_session(o, run);
+  check_resume_options(o, s.config);
+  return s;
+}
+
+Session branched_session(const TrainOptions& o) {
+  check(!o.out.empty(), "train: name the run directory of the branch with --out");
+  check(o.target.name.empty(), "train: --branch ", o.branch, " has its own model; leave ",
+        o.target.name, " away");
+  check(o.tokenizer.empty(), "train: --branch ", o.branch,
+        " has its own tokenizer; leave --tokenizer away");
+  const Target trunk = resolve_target(o.branch);
+  check(trunk.kind == TargetKind::run, "train: --branch ", o.branch,
+        ": is not a run (tally train --out) or a checkpoint of one");
+  const RunDirectory run = RunDirectory::open(trunk.folder);
+  Session s = continued_session(o, run);
+  check(!o.seed_given || static_cast<int64_t>(o.seed) == s.config.train.seed, "train: --branch ",
+        o.branch, " began with seed ", s.config.train.seed, "; leave --seed away");
+  check(o.val_fraction < 0 || o.val_fraction == s.config.train.val_fraction, "train: --branch ",
+        o.branch, " holds out ", s.config.train.val_fraction,
+        " of the documents; leave --val-fraction away");
+  s.trunk = trunk.folder;
+  s.checkpoint = trunk.checkpoint.empty() ? run.latest() : trunk.checkpoint;
   return s;
 }
 

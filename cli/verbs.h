@@ -35,8 +35,10 @@ int models(const ModelsOptions& options);
 struct TrainOptions : Common {
   TargetOptions target;
   std::vector<std::string> data;
-  std::string out, resume, tokenizer;
-  int64_t steps = 0;  // 0: as configured
+  std::vector<std::string> eval;  // NAME=PATH
+  std::string out, resume, branch, tokenizer;
+  std::string program = "tally";  // as it was called
+  int64_t steps = 0;              // 0: as configured
   double max_minutes = 0, val_fraction = -1;
   bool tensorboard = false;
 };

@@ -71,6 +71,11 @@ void Dataset::batch(int64_t step, std::span<int64_t> inputs, std::span<int64_t> 
   }
 }
 
+void Dataset::will_read(int64_t step, int64_t count, int64_t rows) const {
+  for (int64_t row = 0; row < count * rows; ++row)
+    tokens_.will_read(start(step * rows + row), context_ + 1);
+}
+
 void Dataset::windows_in_order(int64_t number, std::span<int64_t> inputs,
                                std::span<int64_t> targets) const {
   const int64_t count = rows(inputs, targets);

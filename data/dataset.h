@@ -32,6 +32,10 @@ class Dataset {
   /// row-major; B is taken from their size.
   void batch(int64_t step, std::span<int64_t> inputs, std::span<int64_t> targets) const;
 
+  /// Asks the system to read `count` batches of `rows` rows from the disk in the background, from
+  /// batch `step` on: batch() finds them in memory then, with the same ids.
+  void will_read(int64_t step, int64_t count, int64_t rows) const;
+
   /// Windows number .. number + B - 1 in the order of the text, for evaluation: all W of them are
   /// every target but the up to T - 1 that are left over at the end. Spans as in `batch`.
   void windows_in_order(int64_t number, std::span<int64_t> inputs,

@@ -220,6 +220,14 @@ MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   return *this;
 }
 
+void will_read(std::span<const std::byte> mapped) {
+  if (mapped.empty()) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto at = reinterpret_cast<uintptr_t>(mapped.data());
+  const uintptr_t from = at - at % page;
+  ::madvise(reinterpret_cast<void*>(from), at + mapped.size() - from, MADV_WILLNEED);
+}
+
 void remove_stray_temporaries(const std::string& path) {
   const fs::path target = path;
   remove_stray_temporaries(target.has_parent_path() ? target.parent_path() : fs::path("."),

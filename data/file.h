@@ -26,6 +26,9 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+/// Asks the system to bring mapped bytes into memory while we go on. A hint: nothing else changes.
+void will_read(std::span<const std::byte> mapped);
+
 /// Writes a file so that a crash or a full disk at any moment leaves the old one or the new one:
 /// a temporary file in the same folder, fsync, rename, fsync of the folder. `write` gets a sink
 /// that takes any number of pieces. On failure the temporary file is removed and an Error thrown.

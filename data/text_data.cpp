@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/data_files.h"
 #include "data/file.h"
 #include "data/utf8.h"
 
@@ -83,19 +84,6 @@ Collected collect(const std::vector<std::string>& files, const Tokenizer& tokeni
 std::string joined(const std::vector<std::string>& files) {
   if (files.size() == 1) return files[0];
   return files[0] + " and " + std::to_string(files.size() - 1) + " more";
-}
-
-std::vector<std::string> text_files_in(const fs::path& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  }
-  check(!error, folder.string(), ": cannot list the folder: ", error.message());
-  std::sort(files.begin(), files.end());
-  check(!files.empty(), folder.string(), ": a data folder must hold train.npy or .txt files; it ",
-        "has neither; run `tally data prepare` or name a text file");
-  return files;
 }
 
 TokenSplits split_tokens(TokenFile tokens, const TextOptions& options) {
@@ -192,24 +180,25 @@ TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer&
   return {TokenFile::open(train), TokenFile::open(val)};
 }
 
-TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,
+TokenSplits open_data(const std::vector<std::string>& paths, const Tokenizer& tokenizer,
                       const DataOptions& options) {
   check_fraction(options.text.val_fraction);
-  const TokenFileOptions tokens{options.width, tokenizer.vocab_size(), tokenizer.hash()};
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    const fs::path train = fs::path(path) / "train.npy", val = fs::path(path) / "val.npy";
-    if (!fs::exists(train, ignored))
-      return tokenize_files(text_files_in(path), tokenizer, options.text);
-    if (!fs::exists(val, ignored))
-      return split_tokens(TokenFile::open(train, tokens), options.text);
-    return {TokenFile::open(train, tokens), TokenFile::open(val, tokens)};
-  }
-  const fs::path extension = fs::path(path).extension();
-  if (extension == ".npy" || extension == ".bin") {
-    return split_tokens(TokenFile::open(path, tokens), options.text);
-  }
-  return tokenize_files({path}, tokenizer, options.text);
+  const DataFiles files = find_data_files(paths);
+  if (!files.tokens) return tokenize_files(files.train, tokenizer, options.text);
+  const auto open_all = [&](const std::vector<std::string>& list) {
+    std::vector<TokenFile> opened;
+    for (const std::string& file : list)
+      opened.push_back(
+          TokenFile::open(file, {options.width, tokenizer.vocab_size(), tokenizer.hash()}));
+    return TokenFile::joined(opened);
+  };
+  if (files.val.empty()) return split_tokens(open_all(files.train), options.text);
+  return {open_all(files.train), open_all(files.val)};
+}
+
+TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,
+                      const DataOptions& options) {
+  return open_data(std::vector<std::string>{path}, tokenizer, options);
 }
 
 }  // namespace tally

@@ -63,13 +63,12 @@ struct DataOptions {
   std::optional<TokenWidth> width = {};  ///< of raw .bin files
 };
 
-/// What `--data PATH` of training and evaluation means:
-///   a folder       train.npy (and val.npy) in it, else all its .txt files in the order of their
-///   names .npy, .bin     tokens; `val_fraction` of them, from the last end-of-text token before,
-///   are held
-///                  out at the end
-///   another file   text, tokenized in memory
+/// What `--data PATH`, once or more, of training and evaluation means (data/data_files.h): token
+/// files, mapped and read as one; or texts, tokenized in memory. Of token files `val_fraction` is held
+/// out at the end, from the last end-of-text token before, unless a folder has files for that.
 /// Throws Error as the functions above; a token file made with another tokenizer is refused.
+TokenSplits open_data(const std::vector<std::string>& paths, const Tokenizer& tokenizer,
+                      const DataOptions& options = {});
 TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,
                       const DataOptions& options = {});
 

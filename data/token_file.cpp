@@ -60,21 +60,25 @@ TokenFile TokenFile::open(const std::string& path, const TokenFileOptions& optio
   std::optional<std::string> json;
   if (beside != path && std::filesystem::exists(beside, ignored))
     json = read_file(beside, size_t{256} << 20);
-  TokenFile file = parse(mapped->bytes(), path, json, options);
-  file.owner_ = std::move(mapped);
-  return file;
+  const std::span<const std::byte> bytes = mapped->bytes();
+  return read(std::move(mapped), bytes, path, json, options);
 }
 
 TokenFile TokenFile::parse(std::span<const std::byte> bytes, const std::string& path,
                            const std::optional<std::string>& json,
                            const TokenFileOptions& options) {
+  return read(nullptr, bytes, path, json, options);
+}
+
+TokenFile TokenFile::read(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                          const std::string& path, const std::optional<std::string>& json,
+                          const TokenFileOptions& options) {
   const auto layout = detail::read_layout(path, bytes, options.width);
   TokenFile file;
-  file.data_ = bytes.data() + layout.offset;
-  file.size_ = layout.count;
   file.width_ = layout.width;
   file.format_ = layout.format;
   file.name_ = path;
+  file.set_part(std::move(owner), bytes.data() + layout.offset, layout.count);
   if (json) detail::read_meta(*json, path, file.size_, file.meta_);
   if (options.vocab_size > 0) file.meta_.vocab_size = options.vocab_size;
   const std::string& made_with = file.meta_.tokenizer_hash;
@@ -94,16 +98,76 @@ TokenFile TokenFile::from_ids(std::span<const TokenId> ids, const TokenMeta& met
       std::all_of(ids.begin(), ids.end(), [](TokenId id) { return id <= UINT16_MAX; });
   file.width_ = small ? TokenWidth::u16 : TokenWidth::u32;
   auto bytes = std::make_shared<const std::vector<std::byte>>(packed(ids, file.width_));
-  file.data_ = bytes->data();
-  file.owner_ = std::move(bytes);
-  file.size_ = static_cast<int64_t>(ids.size());
   file.format_ = "memory";
   file.name_ = name;
   file.meta_ = meta;
+  const std::byte* data = bytes->data();
+  file.set_part(std::move(bytes), data, static_cast<int64_t>(ids.size()));
   return file;
 }
 
-TokenId TokenFile::operator[](int64_t place) const { return load(data_, place, width_); }
+void TokenFile::set_part(std::shared_ptr<const void> owner, const std::byte* data, int64_t size) {
+  size_ = size;
+  parts_ = std::make_shared<const std::vector<Part>>(
+      std::vector<Part>{{std::move(owner), data, 0, size, width_, name_}});
+}
+
+TokenFile TokenFile::joined(const std::vector<TokenFile>& files) {
+  check(!files.empty(), "data: there must be at least one token file; none was given");
+  TokenFile all = files[0];
+  std::vector<Part> parts;
+  for (const TokenFile& file : files) {
+    const bool same = all.meta_.tokenizer_hash.empty() || file.meta_.tokenizer_hash.empty() ||
+                      all.meta_.tokenizer_hash == file.meta_.tokenizer_hash;
+    check(same, file.name_, ": was made with tokenizer ", file.meta_.tokenizer_hash, ", and ",
+          all.name_, " with ", all.meta_.tokenizer_hash,
+          "; files that are read as one need one tokenizer");
+    const int64_t begin = parts.empty() ? 0 : parts.back().end;
+    file.each_part(0, file.size_, [&](const Part& part, int64_t from, int64_t to) {
+      const int64_t at = parts.empty() ? 0 : parts.back().end;
+      parts.push_back({part.owner, part.at(from), at, at + to - from, part.width, part.name});
+    });
+    if (begin == 0) continue;
+    all.width_ = std::max(all.width_, file.width_);
+    if (all.meta_.eot != file.meta_.eot) all.meta_.eot.reset();
+    all.meta_.vocab_size = std::max(all.meta_.vocab_size, file.meta_.vocab_size);
+    all.meta_.documents += file.meta_.documents;
+    all.meta_.source_bytes += file.meta_.source_bytes;
+  }
+  if (files.size() > 1)
+    all.name_ = files[0].name_ + " and " + std::to_string(files.size() - 1) + " more";
+  all.first_ = 0, all.size_ = parts.empty() ? 0 : parts.back().end;
+  all.parts_ = std::make_shared<const std::vector<Part>>(std::move(parts));
+  return all;
+}
+
+const TokenFile::Part& TokenFile::part_of(int64_t place) const {
+  const auto behind = std::upper_bound(parts_->begin(), parts_->end(), place,
+                                       [](int64_t at, const Part& part) { return at < part.end; });
+  return behind == parts_->end() ? parts_->back() : *behind;
+}
+
+template <class F>
+void TokenFile::each_part(int64_t place, int64_t count, F&& use) const {
+  for (int64_t at = first_ + place; at < first_ + place + count;) {
+    const Part& part = part_of(at);
+    const int64_t to = std::min(part.end, first_ + place + count);
+    use(part, at, to);
+    at = to;
+  }
+}
+
+TokenId TokenFile::operator[](int64_t place) const {
+  const Part& part = part_of(first_ + place);
+  return load(part.at(first_ + place), 0, part.width);
+}
+
+void TokenFile::will_read(int64_t place, int64_t count) const {
+  if (format_ == "memory") return;
+  each_part(place, count, [](const Part& part, int64_t from, int64_t to) {
+    tally::will_read({part.at(from), static_cast<size_t>((to - from) * int64_t(part.width))});
+  });
+}
 
 void TokenFile::read(int64_t place, std::span<int64_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
@@ -111,22 +175,29 @@ void TokenFile::read(int64_t place, std::span<int64_t> out) const {
         place + count, " must be among its ", size_);
   const int64_t below = meta_.vocab_size > 0 ? meta_.vocab_size : INT64_MAX;
   TokenId greatest = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const TokenId id = load(data_, place + i, width_);
-    out[static_cast<size_t>(i)] = id;
-    greatest = std::max(greatest, id);
-  }
+  auto to = out.begin();
+  each_part(place, count, [&](const Part& part, int64_t from, int64_t end) {
+    const std::byte* data = part.at(from);
+    for (int64_t i = 0; i < end - from; ++i) {
+      const TokenId id = load(data, i, part.width);
+      *to++ = id;
+      greatest = std::max(greatest, id);
+    }
+  });
   if (greatest < below) return;
   const auto bad = std::find_if(out.begin(), out.end(), [&](int64_t id) { return id >= below; });
-  fail(name_, ": ids must be below the vocabulary's ", below, "; id ", *bad, " at place ",
-       place + (bad - out.begin()), " is not; was the file made with another tokenizer or width?");
+  const int64_t at = place + (bad - out.begin());
+  const Part& part = part_of(first_ + at);
+  fail(parts_->size() == 1 ? name_ : part.name, ": ids must be below the vocabulary's ", below,
+       "; id ", *bad, " at place ", parts_->size() == 1 ? at : first_ + at - part.begin,
+       " is not; was the file made with another tokenizer or width?");
 }
 
 TokenFile TokenFile::slice(int64_t begin, int64_t end) const {
   check(begin >= 0 && begin <= end && end <= size_, name_, ": tokens ", begin, " to ", end,
         " must be among its ", size_);
   TokenFile part = *this;
-  part.data_ += begin * static_cast<int64_t>(width_);
+  part.first_ += begin;
   part.size_ = end - begin;
   part.meta_.documents = part.meta_.source_bytes = 0;
   return part;
@@ -134,10 +205,13 @@ TokenFile TokenFile::slice(int64_t begin, int64_t end) const {
 
 std::string TokenFile::content_hash() const {
   uint64_t hash = 0xCBF29CE484222325u;
-  for (int64_t i = 0; i < size_; ++i) {
-    hash = (hash ^ (*this)[i]) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
+  each_part(0, size_, [&](const Part& part, int64_t from, int64_t to) {
+    const std::byte* data = part.at(from);
+    for (int64_t i = 0; i < to - from; ++i) {
+      hash = (hash ^ load(data, i, part.width)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+  });
   std::string digits;
   for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash >> shift & 15];
   return digits;

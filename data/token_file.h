@@ -33,7 +33,8 @@ struct TokenFileOptions {
   std::string tokenizer_hash = {};       ///< if set, a file made with another tokenizer is refused
 };
 
-/// A run of token ids: a memory-mapped file, or held in memory. Cheap to copy; immutable.
+/// A run of token ids: memory-mapped files one behind the other, or held in memory. Cheap to copy;
+/// immutable.
 ///   .npy   NumPy's one-dimensional '<u2' or '<u4', written by us with a JSON of the same name
 ///   beside .bin   llm.c's (header of 256 int32), else raw little-endian numbers of the width in
 ///   `options`
@@ -52,6 +53,11 @@ class TokenFile {
   static TokenFile from_ids(std::span<const TokenId> ids, const TokenMeta& meta,
                             const std::string& name = "tokens in memory");
 
+  /// Several behind one another, as if they were one file: nothing is copied, and the place of a
+  /// token is found among n files in log2 n steps. The widths may differ. Error for none, or where
+  /// two were made with different tokenizers.
+  static TokenFile joined(const std::vector<TokenFile>& files);
+
   int64_t size() const { return size_; }
   TokenWidth width() const { return width_; }
   const std::string& name() const { return name_; }      ///< the path, for messages
@@ -65,6 +71,10 @@ class TokenFile {
   /// that is not below the vocabulary, naming its place.
   void read(int64_t place, std::span<int64_t> out) const;
 
+  /// Asks the system to read ids place, place + 1, ... from the disk while we go on: a hint, which
+  /// changes nothing but the time of a later read().
+  void will_read(int64_t place, int64_t count) const;
+
   /// Tokens begin .. end-1 of this one; shares its memory. Documents and bytes are unknown (0).
   TokenFile slice(int64_t begin, int64_t end) const;
 
@@ -73,10 +83,28 @@ class TokenFile {
 
  private:
   TokenFile() = default;
+  static TokenFile read(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                        const std::string& path, const std::optional<std::string>& json,
+                        const TokenFileOptions& options);
+  /// Tokens of one file, or of a block of memory.
+  struct Part {
+    std::shared_ptr<const void> owner;  // the mapping or the vector that `data` points into
+    const std::byte* data = nullptr;    // not aligned: a header may have any length
+    int64_t begin = 0, end = 0;         // its places among those of all parts
+    TokenWidth width = TokenWidth::u16;
+    std::string name;
+    const std::byte* at(int64_t place) const {
+      return data + (place - begin) * static_cast<int64_t>(width);
+    }
+  };
+  void set_part(std::shared_ptr<const void> owner, const std::byte* data, int64_t size);
+  const Part& part_of(int64_t place) const;
+  /// Calls use(part, from, to) for the places from .. to-1 of each part in turn.
+  template <class F>
+  void each_part(int64_t place, int64_t count, F&& use) const;
 
-  std::shared_ptr<const void> owner_;  // the mapping or the vector that `data_` points into
-  const std::byte* data_ = nullptr;    // not aligned: a header may have any length
-  int64_t size_ = 0;
+  std::shared_ptr<const std::vector<Part>> parts_;
+  int64_t first_ = 0, size_ = 0;  // which places of the parts are ours
   TokenWidth width_ = TokenWidth::u16;
   std::string name_, format_;
   TokenMeta meta_;

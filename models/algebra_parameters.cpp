@@ -97,12 +97,15 @@ class ParameterFormulas {
     const std::string queries = q > 0
                                     ? fmt::format("{} x ({} + {} x {})", q, c_.d_model, c_.heads, k)
                                     : fmt::format("{} x {} x {}", c_.heads, k, c_.d_model);
+    const int64_t sinks = c_.attention_sink ? c_.heads : 0;
     add("attention",
-        fmt::format("L ({} + (C + R) D + H (N + M) C + H M D)", q > 0 ? "Q (D + H K)" : "H K D"),
-        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", attending_,
+        fmt::format("L ({} + (C + R) D + H (N + M) C + H M D{})", q > 0 ? "Q (D + H K)" : "H K D",
+                    sinks ? " + H" : ""),
+        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {}{})", attending_,
                     queries, l, c_.qk_rope_head_dim, c_.d_model, c_.heads, c_.qk_nope_head_dim,
-                    c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model),
-        d(attending_) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
+                    c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model,
+                    sinks ? fmt::format(" + {}", sinks) : ""),
+        d(attending_) * d(latent_counts(c_).matrices + sinks), d(p.attention), "parameters");
   }
 
   void feed_forward(const ParameterCount& p) {

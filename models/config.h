@@ -53,10 +53,12 @@ enum class RopeScale : uint8_t {
 };
 enum class SinusoidLayout : uint8_t { interleaved, halves, fairseq };
 enum class Init : uint8_t { normal, gpt2, trunc_normal, xavier, mitchell, fixup };
+using optim::Bf16Update;
 using optim::Decay;
 using optim::MuonScaling;
 using optim::OptimizerKind;
 using optim::Schedule;
+using optim::ScheduleUnit;
 
 std::span<const std::string_view> enum_names(Architecture);
 std::span<const std::string_view> enum_names(AttentionKind);
@@ -205,6 +207,8 @@ struct ModelConfig {
 
   /// Width of the embedding and the head.
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
+  /// Layers of an encoder and its decoder together, of a resolved model.
+  int64_t all_layers() const { return encoder_layers + layers; }
 
   /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
   /// Throws Error if d_model cannot be divided by heads.
@@ -224,6 +228,7 @@ struct TrainConfig {
   int64_t warmup = 100;
   double warmup_from = 0;
   Schedule schedule = Schedule::cosine;
+  ScheduleUnit schedule_unit = ScheduleUnit::steps;
   Decay decay = Decay::linear;                  // of wsd
   double decay_fraction = 0.2;                  // of wsd
   std::vector<double> milestones = {0.8, 0.9};  // of multi_step
@@ -234,9 +239,18 @@ struct TrainConfig {
   MuonScaling muon_scaling = MuonScaling::match_rms;
   int64_t precondition_every = 10, precondition_longest = 8192;
   double rest_lr_scale = 1;
+  Bf16Update bf16_update = Bf16Update::masters;  // of a model in bf16
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, clip = 1;
   int64_t seed = 1;
   int64_t log_every = 10, eval_every = 100, eval_batches = 20, checkpoint_every = 500;
+  int64_t keep_checkpoints = 2;
+  // Used by models/early_stop.h.
+  bool keep_best = false;
+  int64_t patience = 0;  // evaluations; 0: no early stop
+  double min_delta = 0;
+  // Used by models/step_guard.h; 0: off.
+  double skip_deviations = 0, spike_factor = 0;
+  int64_t guard_window = 64, rollback_after = 0;
   int64_t sample_every = 0, sample_tokens = 100;
   // What encoders and encoder-decoders are asked; checked and used by models/objective.h.
   double corruption = 0.15, mean_span = 3;

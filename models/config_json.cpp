@@ -108,6 +108,8 @@ std::string to_json_text(const RunConfig& config) {
          ",\n  \"train\": " + section_text(config.train, train_fields()) + "\n}\n";
 }
 
+std::string to_json_text(const ModelConfig& model) { return section_text(model, model_fields()); }
+
 RunConfig run_config_from_json(std::string_view text, const std::string& origin) {
   const Json document = parse_json(text, origin, true);
   check(document.is_object(), origin,
@@ -126,6 +128,15 @@ RunConfig run_config_from_json(std::string_view text, const std::string& origin)
   }
   check(document.contains("model"), origin, ": the section \"model\" is missing");
   return config;
+}
+
+std::vector<std::string> changed_train_fields(std::string_view text, const std::string& origin) {
+  const TrainConfig plain, given = run_config_from_json(text, origin).train;
+  std::vector<std::string> names;
+  for (const auto& field : train_fields()) {
+    if (!same_value(field, plain, given)) names.emplace_back(field.name);
+  }
+  return names;
 }
 
 RunConfig load_run_config(const std::string& path) {

@@ -2,6 +2,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/config.h"
 
@@ -9,6 +10,8 @@ namespace tally {
 
 /// The configuration as a document {"model": {...}, "train": {...}}, every field in table order.
 std::string to_json_text(const RunConfig&);
+/// The object of "model" alone: what two runs of one model share.
+std::string to_json_text(const ModelConfig&);
 
 /// Reads such a document; // and /* */ comments are allowed. Fields that are left out keep their
 /// defaults; unknown fields, wrong types and unknown values are refused with a did-you-mean, in an
@@ -17,6 +20,9 @@ RunConfig run_config_from_json(std::string_view text, const std::string& origin)
 
 /// run_config_from_json of a file.
 RunConfig load_run_config(const std::string& path);
+
+/// Fields of "train" that such a document sets to another value than the default.
+std::vector<std::string> changed_train_fields(std::string_view text, const std::string& origin);
 
 /// Applies one `--set`: "model.d_model=256" or "train.schedule=cosine". Throws Error if the field
 /// is unknown or the value has the wrong type; ranges are checked by resolve_and_check.

@@ -34,6 +34,11 @@ std::span<const Field<TrainConfig>> train_fields() {
       enum_field<&T::schedule>("schedule",
                                "after the warm-up: constant, linear, cosine, inverse_sqrt, noam, "
                                "multi_step or wsd (docs/optim/schedules.md)"),
+      enum_field<&T::schedule_unit>(
+          "schedule_unit",
+          "what the schedule counts: steps, or tokens, for a batch that grows: its points (warmup, "
+          "steps, milestones, decay) are then the tokens seen before these steps, and the rate "
+          "changes by tokens between them"),
       enum_field<&T::decay>("decay", "how wsd ends: linear, one_minus_sqrt or cosine"),
       number("decay_fraction", &T::decay_fraction, 0, 1, "share of the steps in which wsd decays"),
       Field<T>{"milestones", &T::milestones, 0, 0,
@@ -63,11 +68,19 @@ std::span<const Field<TrainConfig>> train_fields() {
              "longest side of a matrix that Shampoo and SOAP treat"),
       number("rest_lr_scale", &T::rest_lr_scale, 0, 1e6,
              "learning rate of what muon, shampoo and soap leave to AdamW, as a multiple of lr"),
+      enum_field<&T::bf16_update>(
+          "bf16_update",
+          "of a model in bf16: masters, f32 weights that are updated and rounded to nearest, or "
+          "stochastic, no masters and 4 bytes a parameter less, bf16 weights that are rounded up "
+          "or "
+          "down at random (docs/precision.md)"),
       number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
-      Field<T>{"recompute", &T::recompute, 0, 0,
-               "layers that keep their input alone and compute the rest again in the backward "
-               "pass: none, all, or a list such as 0-5,8; same bits, less memory, one more forward "
-               "pass of these layers (Chen et al. 2016, arXiv:1604.06174)"},
+      Field<T>{
+          "recompute", &T::recompute, 0, 0,
+          "layers that keep their input alone and compute the rest again in the backward "
+          "pass: none, all, or a list such as 0-5,8, an encoder's layers before its decoder's; "
+          "same bits, less memory, one more forward pass of these layers (Chen et al. 2016, "
+          "arXiv:1604.06174)"},
       number("seed", &T::seed, 0, kAny, "of initial weights, dropout, data order and samples"),
       number("log_every", &T::log_every, 1, kAny, "steps between lines of metrics.jsonl"),
       number("eval_every", &T::eval_every, 0, kAny,
@@ -79,6 +92,30 @@ std::span<const Field<TrainConfig>> train_fields() {
              "tokens"),
       number("checkpoint_every", &T::checkpoint_every, 0, kAny,
              "steps between checkpoints; 0: only at the end"),
+      number("keep_checkpoints", &T::keep_checkpoints, 1, 1 << 20,
+             "newest checkpoints that are kept; older ones are removed"),
+      Field<T>{
+          "keep_best", &T::keep_best, 0, 0,
+          "keeps the checkpoint with the lowest loss of an evaluation too (RUN/best names it), "
+          "by the first evaluation set"},
+      number("patience", &T::patience, 0, kAny,
+             "early stop: evaluations in a row without a lower loss after which training ends; 0: "
+             "never"),
+      number("min_delta", &T::min_delta, 0, 1e3,
+             "nats by which a loss must be lower than the best to count as lower"),
+      number(
+          "skip_deviations", &T::skip_deviations, 0, 1e6,
+          "skips an update whose loss or gradient norm lies more than so many standard deviations "
+          "above the mean of guard_window steps (docs/stability.md); 0: never"),
+      number("spike_factor", &T::spike_factor, 0, 1e6,
+             "counts steps whose loss or gradient norm is above so many times the median of "
+             "guard_window steps; 0: does not count"),
+      number("guard_window", &T::guard_window, 4, 1 << 16,
+             "steps that skip_deviations and spike_factor compare with"),
+      number("rollback_after", &T::rollback_after, 0, 1e6,
+             "after so many steps in a row that were skipped or not finite, goes back to the last "
+             "checkpoint and on with another order of the data; 0: stops at the first that is not "
+             "finite"),
       number("sample_every", &T::sample_every, 0, kAny,
              "steps between samples; 0: only at the end"),
       number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),

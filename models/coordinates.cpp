@@ -1,5 +1,6 @@
 #include "models/coordinates.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/build.h"
@@ -24,6 +25,17 @@ double distance(const std::vector<float>& x, const std::vector<float>& from) {
 }
 
 using Values = std::vector<std::pair<std::string, double>>;
+
+// Beyond this the square of a stream leaves f32, a norm makes zeros of it, and what comes after looks
+// as if it had not moved.
+constexpr double kDiverged = 1e15;
+
+void mark_diverged(Values& values) {
+  const bool diverged =
+      std::ranges::any_of(values, [](const auto& v) { return !(std::fabs(v.second) < kDiverged); });
+  if (!diverged) return;
+  for (auto& [name, value] : values) value = NAN;
+}
 
 // One width: what is measured after the steps.
 Values measure(const RunConfig& c, int64_t steps) {
@@ -62,6 +74,7 @@ Values measure(const RunConfig& c, int64_t steps) {
   const std::vector<float> after = look(&values);
   values.emplace_back("logits", distance(after, std::vector<float>(after.size())));
   values.emplace_back("logits moved", distance(after, before));
+  mark_diverged(values);
   return values;
 }
 
@@ -69,6 +82,7 @@ Values measure(const RunConfig& c, int64_t steps) {
 double exponent(const std::vector<int64_t>& widths, const std::vector<double>& values) {
   double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
   for (size_t i = 0; i < widths.size(); ++i) {
+    if (std::isnan(values[i])) return NAN;
     if (values[i] <= 0) continue;
     const double x = std::log(double(widths[i])), y = std::log(values[i]);
     n += 1, sx += x, sy += y, sxx += x * x, sxy += x * y;

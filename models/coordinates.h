@@ -13,8 +13,8 @@ RunConfig at_width(const RunConfig& config, int64_t d_model);
 /// A size of the activations and how it depends on the width.
 struct Coordinate {
   std::string name;            // "stream", "branches", "logits", and how far each has moved
-  std::vector<double> values;  // by width, root mean square
-  double exponent = 0;         // e of the least squares fit value ~ width^e
+  std::vector<double> values;  // by width, root mean square; NaN where the model has diverged
+  double exponent = 0;         // e of the least squares fit value ~ width^e; NaN beside a NaN
 };
 
 /// The coordinate check of muP (Yang et al. 2022, arXiv:2203.03466, appendix D.1): a model at each

@@ -83,12 +83,14 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   const int64_t attention_layers = mixer_layers(c).attention;
   n.recurrence = recurrence_counts(c).parameters;
   n.attention = attention_layers * latent_counts(c).matrices + shared_counts(c).matrices;
+  const int64_t sinks = c.attention_sink ? c.heads : 0;
+  if (is_latent(c)) n.attention += attention_layers * sinks;
   if (!is_latent(c) && !is_shared(c))
-    n.attention = attention_layers *
-                  ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                   (c.attention_output_bias ? c.d_model : 0) +
-                   (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                   (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
+    n.attention =
+        attention_layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                            (c.attention_output_bias ? c.d_model : 0) +
+                            (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                            (c.attention_gate ? q * c.d_model : 0) + sinks);
   n.mlp = feed_forward_counts(c).parameters;
   const LayerInputCounts inputs = layer_input_counts(c);
   n.layer_inputs = inputs.table + inputs.matrices;

@@ -94,6 +94,7 @@ class SpecList {
     if (gains) add(at + "kv_norm.weight", {c.kv_lora_rank}, Role::norm);
     linear(at + "kv_up", c.heads * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank, false,
            Role::projection);
+    if (c.attention_sink) add(at + "sink", {c.heads}, Role::bias);
     linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
   void shared(const std::string& at) {

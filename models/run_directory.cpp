@@ -141,13 +141,13 @@ RunDirectory RunDirectory::open(const std::string& path) {
 }
 
 void RunDirectory::save(const State& state, const NamedTensors& model,
-                        const NamedTensors& optimizer, int keep) {
+                        const NamedTensors& optimizer, int64_t keep) {
   const std::string name = "step-" + std::to_string(state.step),
                     folder = file("checkpoints/" + name);
   const std::string unfinished = file("checkpoints/unfinished");
   std::error_code ignored;
   // What a process that was killed has left, the newest checkpoint in the worst case.
-  const std::string named = fs::exists(file(kReplaced)) ? named_by_latest() : "";
+  const std::string named = fs::exists(file(kReplaced)) ? named_by("latest") : "";
   if (!named.empty() && !fs::exists(named))
     fs::rename(file(kReplaced), named, ignored);
   else
@@ -176,10 +176,22 @@ void RunDirectory::save(const State& state, const NamedTensors& model,
   }
   sync_folder(file("checkpoints"));
   write_file_atomic(file("latest"), "checkpoints/" + name + "\n");
-  remove_old(name, keep);
+  name_best(state.best);
+  remove_old(state, keep);
 }
 
-void RunDirectory::remove_old(const std::string& newest, int keep) {
+// Behind `latest`: a process that is killed between the two finds the step in the state of the newest
+// checkpoint, and names it with its next save.
+void RunDirectory::name_best(int64_t step) {
+  const std::string name = "checkpoints/step-" + std::to_string(step);
+  std::error_code ignored;
+  if (step < 0)
+    fs::remove(file("best"), ignored);
+  else if (fs::is_directory(file(name)))
+    write_file_atomic(file("best"), name + "\n");
+}
+
+void RunDirectory::remove_old(const State& newest, int64_t keep) {
   std::vector<int64_t> steps;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(file("checkpoints"), ignored)) {
@@ -187,33 +199,39 @@ void RunDirectory::remove_old(const std::string& newest, int keep) {
     if (step >= 0) steps.push_back(step);
   }
   std::sort(steps.rbegin(), steps.rend());
-  const int64_t last = step_of(newest);
-  int kept = 0;
+  int64_t kept = 0;
   for (int64_t step : steps) {
     // A higher number than the newest was written by a run that was rolled back: it goes too.
-    if (step <= last && kept < keep)
+    if (step <= newest.step && kept < keep)
       ++kept;
-    else
+    else if (step != newest.best)
       fs::remove_all(file("checkpoints/step-" + std::to_string(step)), ignored);
   }
 }
 
-// The folder that `latest` names, whether it is there or not; "" without a `latest`.
-std::string RunDirectory::named_by_latest() const {
-  if (!fs::exists(file("latest"))) return "";
-  std::string name = read_file(file("latest"), 4096);
+// The folder that `latest` or `best` names, whether it is there or not; "" without such a file.
+std::string RunDirectory::named_by(const char* pointer) const {
+  if (!fs::exists(file(pointer))) return "";
+  std::string name = read_file(file(pointer), 4096);
   while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
-  check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file("latest"),
+  check(name.starts_with("checkpoints/") && step_of(name.substr(12)) >= 0, file(pointer),
         ": must name a checkpoint as checkpoints/step-N; it says '", name, "'");
   return file(name);
 }
 
 std::string RunDirectory::latest() const {
-  const std::string named = named_by_latest();
+  const std::string named = named_by("latest");
   if (named.empty() || fs::is_directory(named)) return named;
   check(fs::is_directory(file(kReplaced)), file("latest"), ": names ", named,
         ", which is not there");
   return file(kReplaced);  // the process was killed while it saved this step a second time
+}
+
+std::string RunDirectory::best() const {
+  const std::string named = named_by("best");
+  check(!named.empty() && fs::is_directory(named), path_,
+        ": keeps no best checkpoint; train with --set train.keep_best=true, or use the newest");
+  return named;
 }
 
 uint64_t RunDirectory::State::dropout_position(const std::string& checkpoint) const {

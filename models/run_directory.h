@@ -13,7 +13,8 @@ namespace tally {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 /// The directory that a training run writes: config.json, env.json, tokenizer.json, metrics.jsonl,
-/// checkpoints/step-N/ and `latest`, which names the newest whole checkpoint.
+/// checkpoints/step-N/, `latest`, which names the newest whole checkpoint, and `best`, which names
+/// that with the lowest loss where a run keeps it.
 ///
 /// A checkpoint is written into a folder under another name, with checksums of all that is in it
 /// (models/manifest.h), synced, and renamed; then `latest` is
@@ -40,15 +41,18 @@ class RunDirectory {
   struct State {
     int64_t step = 0;                          // updates done
     std::map<std::string, std::string> facts;  // everything else a resume needs, as text
+    int64_t best = -1;  // step of the checkpoint to keep as the best one; -1: none is kept
     /// Where the random streams of dropout stand. Error naming `checkpoint` where it is not said.
     uint64_t dropout_position(const std::string& checkpoint) const;
   };
-  /// Writes checkpoints/step-N, makes it the newest, and removes what lies before the newest `keep`
-  /// and whatever a killed process left behind.
+  /// Writes checkpoints/step-N, makes it the newest, and removes what lies before the newest `keep`,
+  /// but for the best one, and whatever a killed process left behind.
   void save(const State& state, const NamedTensors& model, const NamedTensors& optimizer,
-            int keep = 2);
+            int64_t keep = 2);
   /// Folder of the newest whole checkpoint; "" when there is none yet.
   std::string latest() const;
+  /// Folder of the best one. Error where the run keeps none.
+  std::string best() const;
   State read_state(const std::string& checkpoint) const;
   /// The same of state.json's text.
   static State parse_state(std::string_view text, const std::string& checkpoint);
@@ -64,8 +68,9 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
-  std::string named_by_latest() const;
-  void remove_old(const std::string& newest, int keep);
+  std::string named_by(const char* pointer) const;
+  void name_best(int64_t step);
+  void remove_old(const State& newest, int64_t keep);
   std::string path_;
 };
 

@@ -1,13 +1,16 @@
 #include "models/target.h"
 
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
 #include "data/file.h"
 #include "models/config_json.h"
+#include "models/config_unused.h"
 #include "models/gguf_config.h"
 #include "models/hf_config.h"
+#include "models/run_directory.h"
 #include "models/suggest.h"
 #include "models/zoo.h"
 
@@ -54,9 +57,32 @@ bool is_hf_config(const std::string& name) {
          looks_like_hf_config(read_file(name, size_t{1} << 24));
 }
 
+/// A checkpoint of a run: RUN/checkpoints/step-N, or what RUN/best or RUN/latest names.
+std::optional<Target> find_checkpoint(const std::string& name) {
+  const fs::path path = fs::path(name).lexically_normal();
+  const fs::path named = path.has_filename() ? path : path.parent_path();
+  const std::string last = named.filename().string(), above = named.parent_path().string();
+  const bool pointer = last == "best" || last == "latest";
+  const fs::path run = pointer ? fs::path(above) : fs::path(above).parent_path();
+  if (!pointer && !(last.starts_with("step-") && fs::path(above).filename() == "checkpoints"))
+    return {};
+  const std::string folder = run.empty() ? "." : run.string();
+  if (!RunDirectory::is_run(folder)) return {};
+  const RunDirectory directory = RunDirectory::open(folder);
+  Target target = from_folder(folder);
+  target.checkpoint = last == "best"     ? directory.best()
+                      : last == "latest" ? directory.latest()
+                                         : named.string();
+  std::error_code error;
+  check(fs::is_directory(target.checkpoint, error), name,
+        ": there is no such checkpoint; the run keeps the newest train.keep_checkpoints");
+  return target;
+}
+
 Target find(const std::string& name) {
   Target target;
   std::error_code error;
+  if (auto checkpoint = find_checkpoint(name)) return *checkpoint;
   if (const Preset* preset = find_preset_or_null(name)) {
     target.config = preset->config;
   } else if (fs::is_directory(name, error)) {
@@ -78,12 +104,26 @@ Target find(const std::string& name) {
   return target;
 }
 
+// The fields that "train.FIELD=VALUE" names.
+std::vector<std::string> set_train_fields(std::span<const std::string> overrides) {
+  std::vector<std::string> fields;
+  for (const std::string& assignment : overrides) {
+    const std::string path = assignment.substr(0, assignment.find('='));
+    if (path.starts_with("train.")) fields.push_back(path.substr(6));
+  }
+  return fields;
+}
+
 }  // namespace
 
 Target resolve_target(const std::string& name, std::span<const std::string> overrides) {
   Target target = find(name);
   for (const std::string& assignment : overrides) apply_override(target.config, assignment);
   target.config.resolve_and_check(name);
+  if (target.kind == TargetKind::file)
+    check_set_fields(target.config.train,
+                     changed_train_fields(read_file(name, size_t{1} << 24), name), name);
+  check_set_fields(target.config.train, set_train_fields(overrides), "--set");
   return target;
 }
 

@@ -29,6 +29,9 @@ std::string optimizer_name(const TrainConfig& t) {
 
 // Streams of dropout lie far from those that made the initial weights.
 constexpr uint64_t kDropoutKey = 0x9E3779B97F4A7C15u;
+// Nor may the order of the data after a rollback be that of a neighbouring seed.
+constexpr uint64_t kRollbackKey = 0xD1B54A32D192ED03u;
+constexpr int64_t kMostRollbacks = 8;  // to one checkpoint
 
 }  // namespace
 
@@ -44,6 +47,7 @@ optim::LearningRate schedule_of(const TrainConfig& t, const ModelConfig& model) 
   for (const double m : t.milestones) s.milestones.push_back(share(m));
   s.milestone_factor = t.milestone_factor;
   s.d_model = model.d_model;
+  if (t.schedule_unit == ScheduleUnit::tokens) s.by_tokens = ramp_of(t);
   return s;
 }
 
@@ -72,23 +76,37 @@ Generator dropout_of(const TrainConfig& t) {
   return Generator(static_cast<uint64_t>(t.seed) ^ kDropoutKey);
 }
 
+uint64_t data_seed(const TrainConfig& t, int64_t rollbacks) {
+  return static_cast<uint64_t>(t.seed) ^ (static_cast<uint64_t>(rollbacks) * kRollbackKey);
+}
+
+int64_t skipped_steps(const RunDirectory::State& state, const std::string& checkpoint) {
+  const int64_t n = whole_fact(state.facts, "skipped_steps", checkpoint);
+  check(n >= 0 && n <= state.step, checkpoint, "/state.json: skipped_steps must be from 0 to step");
+  return n;
+}
+
+int64_t rollbacks_before(const RunDirectory::State& state, const std::string& checkpoint) {
+  return whole_fact(state.facts, "rollbacks", checkpoint);
+}
+
 Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t> byte_lengths,
                  DType dtype, Device device, const ObjectiveTokens& tokens)
     : config_(config),
       data_(std::move(data)),
       byte_lengths_(std::move(byte_lengths)),
-      train_(data_.train, objective_window(config.model, config.train),
-             static_cast<uint64_t>(config.train.seed)),
+      train_(data_.train, objective_window(config.model, config.train), data_seed(config.train, 0)),
       objective_(config.model, config.train, tokens, train_.context()),
       model_(build_language_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train, config.model)),
       ramp_(ramp_of(config.train)),
-      dropout_(dropout_of(config.train)) {
+      dropout_(dropout_of(config.train)),
+      guard_(config.train),
+      early_stop_(config.train) {
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
-  if (config_.model.architecture == Architecture::decoder)
-    decoder().recompute = recompute_layers(t.recompute, config_.model.layers);
+  model_->set_recompute(recompute_layers(t.recompute, config_.model.all_layers()));
   const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
     return optim::make_optimizer(model, choice);
   };
@@ -165,10 +183,37 @@ StepResult Trainer::step() {
   const uint64_t dropout_position = dropout_.position();
   step_->set_accumulation(ramp_.at(t));
   const TrainingStep::Result r = step_->gradients(batch_of(t));
-  check_finite(r.loss, r.norm, t, dropout_position);
+  train_.will_read(ramp_.before(t + 1), ramp_.at(t + 1), config_.train.batch);
+  if (config_.train.rollback_after == 0) check_finite(r.loss, r.norm, t, dropout_position);
   const double lr = schedule_.at(t);
-  step_->update(lr);
-  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z(), r.noise};
+  const bool skipped = guard_.skips(r.loss, r.norm);
+  if (skipped)
+    step_->discard();
+  else
+    step_->update(lr);
+  return {t + 1, tokens_seen(), r.loss, r.norm, lr, r.mean_log_z(), r.noise, skipped};
+}
+
+bool Trainer::wants_rollback() const {
+  const int64_t after = config_.train.rollback_after;
+  return after > 0 && guard_.in_a_row() >= after;
+}
+
+void Trainer::roll_back(const RunDirectory& run) {
+  const std::string folder = run.latest();
+  check(!folder.empty(), run.path(), ": has no checkpoint to go back to");
+  check_manifest(folder);
+  const RunDirectory::State state = run.read_state(folder);
+  rollbacks_here_ = state.step == rolled_back_to_ ? rollbacks_here_ + 1 : 1;
+  rolled_back_to_ = state.step;
+  check(rollbacks_here_ <= kMostRollbacks, "train: went back to step ", state.step, " ",
+        kMostRollbacks, " times, each time with another order of the data, and the steps after it ",
+        "were skipped or not finite every time; lower the learning rate, or allow more "
+        "(train.skip_deviations)");
+  const int64_t before = rollbacks_;
+  restore(state, folder);
+  rollbacks_ = std::max(before, rollbacks_) + 1;
+  train_ = Dataset(data_.train, train_.context(), data_seed(config_.train, rollbacks_));
 }
 
 Evaluation Trainer::evaluate(const TokenFile& tokens, int64_t batches) {
@@ -189,6 +234,10 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
   state.facts = facts;
   state.facts["dropout_position"] = to_text(dropout_.position());
   state.facts["optimizer"] = optimizer_name(config_.train);
+  guard_.save(state.facts);
+  early_stop_.save(state.facts);
+  if (rollbacks_ > 0) state.facts["rollbacks"] = to_text(rollbacks_);
+  if (config_.train.keep_best) state.best = early_stop_.best_step();
   const NamedTensors model = named_model(), moments = step_->optimizer().state();
   for (const NamedTensors* tensors : {&model, &moments}) {
     const std::string bad = first_bad(*tensors);
@@ -196,13 +245,24 @@ void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& 
           " is not finite after this update, so it is not saved; the last checkpoint is untouched; "
           "lower the learning rate");
   }
-  run.save(state, model, moments);
+  run.save(state, model, moments, config_.train.keep_checkpoints);
 }
 
 void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::string>& facts) {
   const std::string folder = run.latest();
   check(!folder.empty(), run.path(),
         ": has no checkpoint to go on from; start the run again with another --out");
+  take(run, facts, folder);
+}
+
+void Trainer::branch(const RunDirectory& trunk, const std::map<std::string, std::string>& facts,
+                     const std::string& checkpoint) {
+  take(trunk, facts, checkpoint);
+  early_stop_ = EarlyStop(config_.train);
+}
+
+void Trainer::take(const RunDirectory& run, const std::map<std::string, std::string>& facts,
+                   const std::string& folder) {
   check_manifest(folder);
   const RunDirectory::State state = run.read_state(folder);
   for (const auto& [key, value] : facts) {
@@ -217,10 +277,18 @@ void Trainer::resume(const RunDirectory& run, const std::map<std::string, std::s
       now = optimizer_name(config_.train);
   check(was == now, run.path(), ": was trained with another optimizer (", was, "; now ", now,
         "), whose moments are not its own; set train.optimizer=", was, ", or start a new run");
+  restore(state, folder);
+}
+
+void Trainer::restore(const RunDirectory::State& state, const std::string& folder) {
   RunDirectory::load(folder + "/model.safetensors", named_model());
   RunDirectory::load(folder + "/optimizer.safetensors", step_->optimizer().state());
-  step_->optimizer().set_steps(state.step);
+  guard_.load(state.facts, folder);
+  early_stop_.load(state.facts, folder);
+  step_->optimizer().set_steps(state.step - skipped_steps(state, folder));
   dropout_.set_position(state.dropout_position(folder));
+  rollbacks_ = rollbacks_before(state, folder);
+  train_ = Dataset(data_.train, train_.context(), data_seed(config_.train, rollbacks_));
 }
 
 }  // namespace tally

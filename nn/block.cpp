@@ -196,15 +196,15 @@ Tensor Block::feed_forward(const Tensor& x, const Tensor& stream, Tensor& balanc
 }
 
 Tensor Block::mix(const Tensor& x, const Positions& positions, Generator* dropout) const {
-  if (delta_net) return delta_net->forward(x);
-  if (mamba) return mamba->forward(x);
+  if (delta_net) return delta_net->forward(x, positions.documents);
+  if (mamba) return mamba->forward(x, positions.documents);
   if (shared) return shared->forward(x, positions, handed_on(positions), dropout);
   return latent ? latent->forward(x, positions, dropout) : attention.forward(x, positions, dropout);
 }
 
 Tensor Block::mix_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const {
-  if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)));
-  if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)));
+  if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)), positions.documents);
+  if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)), positions.documents);
   if (shared) return shared->forward_cached(x, positions, handed_on(positions), cache);
   return latent ? latent->forward_cached(x, positions, cache)
                 : attention.forward_cached(x, positions, cache);

@@ -115,6 +115,7 @@ void add_latent(std::vector<Sample>& all) {
     o.scale = options & 2 ? 0.4 : 0;
     o.rope_pairs = options & 4 ? ops::RotaryPairs::half_split : ops::RotaryPairs::interleaved;
     o.dropout = options & 8 ? 0.3 : 0;
+    o.sink = options & 2 && options & 16, o.off_by_one = options & 4 && !o.sink;
     all.push_back(latent("options " + to_text(options), o,
                          normal({1, 3, 4}, 30 + static_cast<uint64_t>(options)),
                          (options & 16) != 0));

@@ -28,4 +28,10 @@ std::span<const std::string_view> enum_names(OptimizerKind);
 enum class MuonScaling : uint8_t { original, match_rms };
 std::span<const std::string_view> enum_names(MuonScaling);
 
+/// What is updated of a parameter in bf16: a master in f32 that the parameter is rounded from, or the
+/// parameter alone, rounded up or down at random so that the mean of many steps is right
+/// (core/ops/stochastic_round.h).
+enum class Bf16Update : uint8_t { masters, stochastic };
+std::span<const std::string_view> enum_names(Bf16Update);
+
 }  // namespace tally::optim

@@ -17,6 +17,8 @@ constexpr std::string_view kOptimizers[] = {"adamw",     "adam",         "sgd", 
                                             "adafactor", "adafactor_t5", "muon",    "shampoo",
                                             "soap",      "adagrad",      "rmsprop", "nadam"};
 
+constexpr std::string_view kBf16Updates[] = {"masters", "stochastic"};
+
 using Groups = std::vector<ParameterGroup>;
 
 std::unique_ptr<Optimizer> make_adamw(Groups groups, const OptimizerChoice& c, bool decoupled) {
@@ -60,6 +62,7 @@ std::unique_ptr<Optimizer> make_by_role(nn::Module& model, const OptimizerChoice
 }  // namespace
 
 std::span<const std::string_view> enum_names(OptimizerKind) { return kOptimizers; }
+std::span<const std::string_view> enum_names(Bf16Update) { return kBf16Updates; }
 
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& c) {
   const bool decoupled = c.kind != OptimizerKind::adam;

@@ -1,6 +1,8 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/ops/clip.h"
 
@@ -45,15 +47,54 @@ std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay) 
   return rest;
 }
 
+namespace {
+
+// "0-3,5" of 0, 1, 2, 3, 5.
+std::string ranges_text(const std::vector<int64_t>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + to_text(numbers[i]);
+    if (last > i) text += "-" + to_text(numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+// A parameter of a block stands for the same one of all blocks: "blocks.0-11.mlp.down.weight".
+std::string short_names(const ParameterGroup& g) {
+  struct Line {
+    std::string before, after;
+    std::vector<int64_t> layers;
+  };
+  const std::string_view blocks = "blocks.";
+  std::vector<Line> lines;
+  for (const auto& [name, t] : g.parameters) {
+    const size_t at = name.find(blocks);
+    const size_t number = at == std::string::npos ? name.size() : at + blocks.size();
+    const size_t end = std::min(name.find('.', number), name.size());
+    const bool in_block = number < end;
+    Line line{name.substr(0, number), in_block ? name.substr(end) : "", {}};
+    const auto same = std::ranges::find_if(
+        lines, [&](const Line& l) { return l.before == line.before && l.after == line.after; });
+    Line& place = same == lines.end() ? lines.emplace_back(std::move(line)) : *same;
+    if (in_block) place.layers.push_back(std::stoll(name.substr(number, end - number)));
+  }
+  std::string text;
+  for (const Line& l : lines)
+    text += (text.empty() ? "" : ", ") + l.before + ranges_text(l.layers) + l.after;
+  return text;
+}
+
+}  // namespace
+
 std::string describe(const std::vector<ParameterGroup>& groups) {
   std::string text;
   for (const ParameterGroup& g : groups) {
     int64_t n = 0;
-    std::string names;
-    for (const auto& [name, t] : g.parameters) {
-      n += t.numel();
-      names += (names.empty() ? "" : ", ") + name;
-    }
+    for (const auto& [name, t] : g.parameters) n += t.numel();
+    const std::string names = short_names(g);
     text += g.name + " (weight decay " + to_text(g.weight_decay) +
             (g.lr_scale == 1 ? "" : ", lr times " + to_text(g.lr_scale)) + ", " + to_text(n) +
             " numbers): " + names + "\n";

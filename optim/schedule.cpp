@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kSchedules[] = {"constant", "linear",     "cosine", "inverse_sqrt",
                                            "noam",     "multi_step", "wsd"};
 constexpr std::string_view kDecays[] = {"linear", "one_minus_sqrt", "cosine"};
+constexpr std::string_view kUnits[] = {"steps", "tokens"};
 
 double ratio(int64_t a, int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
 double half_cosine(double x) { return 0.5 * (1 + std::cos(std::numbers::pi * x)); }
@@ -24,8 +25,22 @@ double noam(int64_t t, int64_t warmup, int64_t d_model) {
 
 std::span<const std::string_view> enum_names(Schedule) { return kSchedules; }
 std::span<const std::string_view> enum_names(Decay) { return kDecays; }
+std::span<const std::string_view> enum_names(ScheduleUnit) { return kUnits; }
+
+// Every number of steps as the forward passes before that step: tokens, but for a factor.
+LearningRate LearningRate::in_passes() const {
+  const auto before = [&](int64_t step) { return by_tokens->before(step); };
+  LearningRate r = *this;
+  r.by_tokens.reset();
+  r.first_ = before(1);
+  r.warmup = before(warmup), r.total = before(total);
+  r.decay_steps = r.total - before(total - decay_steps);
+  for (int64_t& m : r.milestones) m = before(m);
+  return r;
+}
 
 double LearningRate::at(int64_t t) const {
+  if (by_tokens) return in_passes().at(by_tokens->before(t));
   if (schedule == Schedule::noam) return peak * noam(t, warmup, d_model);
   if (t < warmup) return peak * (warmup_from + (1 - warmup_from) * ratio(t, warmup));
   return peak * fraction(t);
@@ -43,7 +58,7 @@ double LearningRate::fraction(int64_t t) const {
     case Schedule::cosine:
       return ended ? final_fraction : between(half_cosine(done));
     case Schedule::inverse_sqrt:
-      return std::sqrt(ratio(std::max<int64_t>(warmup, 1), std::max<int64_t>(t, 1)));
+      return std::sqrt(ratio(std::max(warmup, first_), std::max(t, first_)));
     case Schedule::multi_step:
       return std::pow(milestone_factor, std::count_if(milestones.begin(), milestones.end(),
                                                       [t](int64_t m) { return t >= m; }));

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,20 @@ enum class Schedule : uint8_t { constant, linear, cosine, inverse_sqrt, noam, mu
 enum class Decay : uint8_t { linear, one_minus_sqrt, cosine };
 std::span<const std::string_view> enum_names(Schedule);
 std::span<const std::string_view> enum_names(Decay);
+
+/// What a schedule counts: updates, or the tokens seen before them, as where the batch grows.
+enum class ScheduleUnit : uint8_t { steps, tokens };
+std::span<const std::string_view> enum_names(ScheduleUnit);
+
+/// A batch that grows: first + (last - first) t / steps before `steps`, rounded down to a multiple of
+/// `first`, then last. Brown et al. 2020, arXiv:2005.14165, section 2.3; lecture claim L82.
+struct BatchRamp {
+  int64_t first = 1, last = 1, steps = 0;
+
+  int64_t at(int64_t t) const;
+  /// Sum of at(0) .. at(t - 1): where step t begins in the data.
+  int64_t before(int64_t t) const;
+};
 
 /// Learning rate by step. Step t is the update number, 0 for the first; W the warm-up, N the total,
 /// D the length of WSD's decay, f the final fraction, w the fraction where the warm-up starts.
@@ -40,22 +55,17 @@ struct LearningRate {
   std::vector<int64_t> milestones;  // multi_step
   double milestone_factor = 0.1;    // multi_step
   int64_t d_model = 1;              // noam
+  /// Where the schedule counts tokens: W, N, N - D and the milestones become the tokens seen before
+  /// these steps, as does t. Without a ramp the rates are the same to the bit. Not for noam.
+  std::optional<BatchRamp> by_tokens = {};
 
   double at(int64_t t) const;
 
  private:
+  LearningRate in_passes() const;
   double fraction(int64_t t) const;
+  int64_t first_ = 1;  // what step 1 begins at, in the unit of t
   double stable_then_decay(int64_t t) const;
-};
-
-/// A batch that grows: first + (last - first) t / steps before `steps`, rounded down to a multiple of
-/// `first`, then last. Brown et al. 2020, arXiv:2005.14165, section 2.3; lecture claim L82.
-struct BatchRamp {
-  int64_t first = 1, last = 1, steps = 0;
-
-  int64_t at(int64_t t) const;
-  /// Sum of at(0) .. at(t - 1): where step t begins in the data.
-  int64_t before(int64_t t) const;
 };
 
 }  // namespace tally::optim

@@ -225,16 +225,26 @@ TEST_CASE("family: hybrids are exported as they are read", "[config]") {
             c.delta_key_heads = c.delta_value_heads = c.delta_key_dim = c.delta_value_dim = 0;
             c.conv_width = 0;
           }) == "accepted");
+    // What attention alone has a use for is not there where no layer has it.
+    CHECK(again(name, [](ModelConfig& c) {
+            const ModelConfig plain;
+            c.mixer_pattern = {"delta"}, c.kv_heads = c.heads, c.qk_norm = QKNorm::none;
+            c.attention_gate = false, c.position = Position::none;
+            c.rope_base = plain.rope_base, c.rope_fraction = 1;
+          }) == "accepted");
     CHECK_THAT(again(name,
                      [](ModelConfig& c) {
-                       c.mixer_pattern = {"delta", "mamba"};
+                       c.mixer_pattern = {"delta", "mamba", "attention"};
+                       c.layers = 3;
                      }),
                Catch::Contains("cannot say"));
   }
   CHECK(again("jamba", [](ModelConfig& c) {
           c.layers = 8, c.mixer_pattern = {"mamba", "mamba", "attention", "mamba"};
         }) == "accepted");
-  CHECK(again("jamba", [](ModelConfig& c) { c.mixer_pattern = {"mamba", "mamba"}; }) == "accepted");
+  CHECK(again("jamba", [](ModelConfig& c) {
+          c.kv_heads = c.heads, c.mixer_pattern = {"mamba", "mamba"};
+        }) == "accepted");
   CHECK_THAT(again("jamba", [](ModelConfig& c) { c.mamba_inner = 65; }),
              Catch::Contains("cannot say mamba_inner = 65"));
   CHECK_THAT(again("jamba",

@@ -106,3 +106,13 @@ TEST_CASE("muP: what it does not cover is refused by name", "[config][error]") {
   refused({"model.mup_base_width=64", "model.experts=4"}, "decoders of plain blocks");
   CHECK_THROWS_WITH(at_width(config_of({}), 100), Contains("are no whole number at d_model = 100"));
 }
+
+TEST_CASE("coordinates: a model that has diverged has no size, and no exponent", "[mup]") {
+  const auto rows =
+      coordinate_check(config_of({"train.batch=1", "train.lr=1000", "train.clip=0"}), {64, 128}, 3);
+  for (const Coordinate& row : rows) {
+    INFO(row.name);
+    for (const double v : row.values) CHECK(std::isnan(v));
+    CHECK(std::isnan(row.exponent));
+  }
+}
