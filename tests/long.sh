@@ -104,7 +104,8 @@ speed_of() {
   sed -nE 's/.*"seconds": *([0-9.]+).*/\1/p' "$scratch/speed.json" | awk '{ print 200 / $1 }'
 }
 
-rss() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2> /dev/null || true; }
+# What a process holds of its own: pages of its program and files come as they are first touched.
+rss() { awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2> /dev/null || true; }
 
 # Memory after the first tenth of the time, and its largest later; kB.
 flat_memory() {
@@ -118,7 +119,7 @@ endurance() {
   head -c 300000 data/corpus/king_james.txt > "$scratch/text.txt"
   # Two at once, one thread each: on two cores both take the time of one.
   steps=$(awk -v s="$(speed_of)" -v m="$minutes" 'BEGIN { print int(s * m * 60 * 0.5) }')
-  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set train.log_every=100
+  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set "train.log_every=$((steps / 500 + 1))"
     --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
     --set train.skip_deviations=4 --set train.spike_factor=2 --set train.keep_best=true)
   echo "$steps steps"

@@ -109,7 +109,7 @@ TEST_CASE("run directory: kill -9 while saving leaves a whole checkpoint, and no
 }
 
 // tests/long.sh kill
-TEST_CASE("run directory: two hundred kills while saving", "[.][kills]") {
+TEST_CASE("run directory: two hundred kills while saving", "[kills][!hide]") {
   kill_while_saving(GENERATE(false, true), 200, 1);
 }
 

@@ -88,6 +88,6 @@ TEST_CASE("training: broken off at random steps it has the bits of the unbroken 
 }
 
 // tests/long.sh splits
-TEST_CASE("training: a hundred random breaks, two at a time and three", "[.][splits]") {
+TEST_CASE("training: a hundred random breaks, two at a time and three", "[splits][!hide]") {
   break_runs(100);
 }
