@@ -15,19 +15,25 @@ class SegmentNode::Lent {
     for (size_t i = 0; i < node.count_; ++i) node.saved_[i].get();
     for (size_t i = 0; i < node.count_; ++i) {
       if (!node.saved_[i].defined()) continue;
-      inputs[i] = node.saved_[i].get().detach();
+      if (node.comes_again(i)) {
+        inputs[i] = inputs[node.first_of(i)];
+        continue;
+      }
+      const Tensor& given = node.saved_[i].get();
+      inputs[i] = given.requires_grad() ? given : given.detach();  // f may hold a leaf itself, too
       if (node.slots_[i] < 0) continue;
       inputs[i].requires_grad_();
       inputs[i].impl()->grad = tape.take(node.slots_[i]);
     }
     for (size_t i = 0; i < node.leaves_.size(); ++i) {
+      if (node.comes_again(node.count_ + i)) continue;
       const int32_t slot = node.slots_[node.count_ + i];
       node.leaves_[i].get().impl()->grad = tape.take(slot);
     }
   }
   ~Lent() {
     for (size_t i = 0; i < node_.slots_.size(); ++i) {
-      if (node_.slots_[i] < 0) continue;
+      if (node_.slots_[i] < 0 || node_.comes_again(i)) continue;
       const Tensor& t = i < node_.count_ ? inputs[i] : node_.leaves_[i - node_.count_].unchecked();
       if (t.defined()) tape_.put(node_.slots_[i], std::move(t.impl()->grad));
     }
@@ -71,6 +77,10 @@ bool SegmentNode::wanted() const {
   return std::any_of(slots_.begin(), slots_.end(), [](int32_t slot) { return slot >= 0; });
 }
 
+size_t SegmentNode::first_of(size_t i) const {
+  return static_cast<size_t>(std::ranges::find(slots_, slots_[i]) - slots_.begin());
+}
+
 SegmentNode::Outputs SegmentNode::compute_again(const Inputs& inputs) {
   const PhaseScope phase(Phase::recompute);
   Generator again = before_;
@@ -88,10 +98,10 @@ void SegmentNode::backward(Tape& tape) {
   for (size_t i = 0; i < dy.size(); ++i) {
     if (slots_out_[i] >= 0) dy[i] = tape.take(slots_out_[i]);
   }
-  if (!dy[0].defined() && !dy[1].defined()) return;
+  if (std::ranges::none_of(dy, &Tensor::defined)) return;
   const Lent lent(tape, *this);
   const Tape::Reopen inner(tape);
-  std::array<int32_t, 2> slots{-1, -1};
+  std::array<int32_t, kMaxOutputs> slots{-1, -1, -1, -1};
   {
     const Outputs y = compute_again(lent.inputs);
     for (size_t i = 0; i < dy.size(); ++i) {
@@ -103,9 +113,13 @@ void SegmentNode::backward(Tape& tape) {
       slots[i] = inner.tape().slot_of(y[i]);
     }
   }
-  if (slots[0] >= 0 && slots[1] >= 0) inner.tape().put(slots[1], std::move(dy[1]));
-  const size_t from = slots[0] >= 0 ? 0 : 1;
-  if (slots[from] >= 0) inner.tape().backward_from(slots[from], std::move(dy[from]));
+  const auto wanted = [](int32_t slot) { return slot >= 0; };
+  const auto from = static_cast<size_t>(std::ranges::find_if(slots, wanted) - slots.begin());
+  if (from == slots.size()) return;
+  for (size_t i = from + 1; i < slots.size(); ++i) {
+    if (wanted(slots[i])) inner.tape().put(slots[i], std::move(dy[i]));
+  }
+  inner.tape().backward_from(slots[from], std::move(dy[from]));
 }
 
 }  // namespace tally

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "autograd/tape.h"
 #include "core/random.h"
 
@@ -8,9 +10,9 @@ namespace tally {
 /// again on a tape of its own and plays that.
 class SegmentNode : public Tape::Node {
  public:
-  static constexpr int kMaxInputs = 4;
+  static constexpr size_t kMaxInputs = 5, kMaxOutputs = 4;
   using Inputs = std::array<Tensor, kMaxInputs>;
-  using Outputs = std::array<Tensor, 2>;  // the second may be undefined
+  using Outputs = std::array<Tensor, kMaxOutputs>;  // undefined where there are fewer
 
   ~SegmentNode() override;
   const char* name() const override { return "checkpoint"; }
@@ -23,14 +25,23 @@ class SegmentNode : public Tape::Node {
               const Generator* after);
   bool wanted() const;
   virtual Outputs compute(const Inputs& inputs, Generator* dropout) = 0;
-  static Outputs outputs(const Tensor& y) { return {y, Tensor()}; }
-  static Outputs outputs(const Outputs& y) { return y; }
+  static Outputs outputs(const Tensor& y) { return {y}; }
+  template <size_t N>
+  static Outputs outputs(const std::array<Tensor, N>& y) {
+    static_assert(N <= kMaxOutputs, "a segment has at most four outputs");
+    Outputs all;
+    std::copy(y.begin(), y.end(), all.begin());
+    return all;
+  }
 
-  std::array<int32_t, 2> slots_out_{-1, -1};
+  std::array<int32_t, kMaxOutputs> slots_out_{-1, -1, -1, -1};
 
  private:
   class Lent;
   Outputs compute_again(const Inputs& inputs);
+  /// Where the tensor of input or leaf i stands first: one tensor may come in several ways.
+  size_t first_of(size_t i) const;
+  bool comes_again(size_t i) const { return slots_[i] >= 0 && first_of(i) < i; }
   std::array<SavedTensor, kMaxInputs> saved_;
   size_t count_ = 0;               // inputs
   std::span<SavedTensor> leaves_;  // in the memory of the tape
@@ -39,7 +50,7 @@ class SegmentNode : public Tape::Node {
   bool random_ = false;
 };
 
-/// What a segment returns: a tensor, or two.
+/// What a segment returns: a tensor, or several.
 template <class F, class... Ts>
 using SegmentResult = std::invoke_result_t<const F&, const Ts&..., Generator*>;
 template <class F, class... Ts>
@@ -67,7 +78,7 @@ class SegmentOf final : public SegmentNode {
 /// the bits that they have without. Saves the memory of f's saved tensors for the price of one more
 /// forward pass; the ledger lists the second run in the phase `recompute`.
 ///
-/// f returns a tensor, or two as a std::array, of which the second may be undefined. It is copied and
+/// f returns a tensor, or up to four as a std::array, of which any may be undefined. It is copied and
 /// must give the same result for the same inputs. What it uses of this tape comes
 /// in through `inputs` (Error by name otherwise); leaves, as parameters, it may hold itself.
 /// `dropout`, null or the source of f's masks, is handed on to f; a position that differs after the
@@ -76,7 +87,7 @@ class SegmentOf final : public SegmentNode {
 template <class F, class... Ts>
 SegmentResult<F, Ts...> checkpoint(const F& f, Generator* dropout, const Ts&... inputs) {
   constexpr size_t n = sizeof...(Ts);
-  static_assert(n <= SegmentNode::kMaxInputs, "a segment has at most four inputs");
+  static_assert(n <= SegmentNode::kMaxInputs, "a segment has at most five inputs");
   Tape* tape = Tape::open();
   if (!tape || tape->watches()) return f(inputs..., dropout);
   const Generator before = dropout ? *dropout : Generator();

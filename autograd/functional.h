@@ -24,8 +24,10 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionOptions& options = {}, const Tensor& mask = {},
                  const Tensor& bias = {}, const Tensor& documents = {}, const Tensor& sink = {});
 /// Depthwise causal convolution: y[t] = sum_j weight[j] x[t - (K - 1) + j] (+ bias) of each channel.
-///   x, y (B, T, C)   weight (C, K)   bias (C) or undefined
-Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+///   x, y (B, T, C)   weight (C, K)   bias (C) or undefined   of `documents` (B, T) i64 a token sees
+/// its own alone
+Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                     const Tensor& documents = {});
 /// Mean cross entropy of logits against targets, with the options' terms; one number in the type
 /// that logits accumulate in ((...) of them for Reduction::none). 0 where no target counts.
 ///   logits (..., V)   targets (...) i64, each a class or options.ignore_index; Error for another
@@ -58,10 +60,12 @@ Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offset
 /// Gated delta rule over the tokens of each head: S = exp(g) S, S += beta k (v - S^T k)^T, y = scale
 /// S^T q.   q, k (B, T, H, K), k normalised by the caller   v, y (B, T, H, M)   g, beta (B, T, H)
 /// Returns y and the last S (B, H, K, M), which as `state` goes on where a sequence ended; both in
-/// the type that q accumulates in. `scale` 0: 1/sqrt(K).
+/// the type that q accumulates in. `scale` 0: 1/sqrt(K). Where one of `documents` (B, S) i64 begins, of
+/// S >= T tokens whose last are these, S is 0.
 std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const Tensor& g, const Tensor& beta,
-                                       const Tensor& state = {}, double scale = 0);
+                                       const Tensor& state = {}, double scale = 0,
+                                       const Tensor& documents = {});
 /// Gated linear unit: act(a) b.   a (gate), b (up) (..., F), or a (..., 2F) = [gate | up] and no b
 /// y (..., F)   `limit` > 0: act(min(a, limit)) (b held within +-limit + offset)
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter = 1,
@@ -116,10 +120,10 @@ Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& option
 /// The state-space scan of Mamba-1: h = exp(dt A) h + dt B x, y = C h (+ D x), each channel alone.
 ///   x, dt, y (B, T, C)   A (C, N), negative   B, C (B, T, N)   D (C) or undefined
 /// Returns y and the last h (B, C, N), which as `state` goes on where a sequence ended; both in the
-/// type that x accumulates in. dt is what enters, after softplus.
+/// type that x accumulates in. dt is what enters, after softplus. `documents`: as gated_delta_rule.
 std::array<Tensor, 2> selective_scan(const Tensor& x, const Tensor& dt, const Tensor& a,
                                      const Tensor& b, const Tensor& c, const Tensor& d = {},
-                                     const Tensor& state = {});
+                                     const Tensor& state = {}, const Tensor& documents = {});
 /// exp(scale x) / (exp(sink) + sum exp(scale x)): a row may give its weight to nothing.
 ///   x (..., C)   `sink` broadcasts to (...), undefined: 0, softmax-off-by-one   `mask` as in softmax
 Tensor sink_softmax(const Tensor& x, const Tensor& sink = {}, const Tensor& mask = {},

@@ -47,8 +47,9 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const Tensor& documents, const Tensor& sink) {
   return apply<ops::Attention>(options, q, k, v, mask, bias, documents, sink);
 }
-Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return apply<ops::CausalConv1d>({}, x, weight, bias);
+Tensor causal_conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                     const Tensor& documents) {
+  return apply<ops::CausalConv1d>({}, x, weight, bias, documents);
 }
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const ops::LossOptions& options) {
   return apply<ops::CrossEntropy>(options, logits, targets)[0];
@@ -77,8 +78,8 @@ Tensor expert_linear(const Tensor& x, const Tensor& weight, const Tensor& offset
 }
 std::array<Tensor, 2> gated_delta_rule(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const Tensor& g, const Tensor& beta, const Tensor& state,
-                                       double scale) {
-  return apply<ops::GatedDeltaRule>({scale}, q, k, v, g, beta, state);
+                                       double scale, const Tensor& documents) {
+  return apply<ops::GatedDeltaRule>({scale}, q, k, v, g, beta, state, documents);
 }
 Tensor gate(const Tensor& a, const Tensor& b, ops::ActivationKind function, double parameter,
             double limit, double offset) {
@@ -133,8 +134,8 @@ Tensor rope(const Tensor& x, const Tensor& table, const ops::Rope::Attrs& option
 }
 std::array<Tensor, 2> selective_scan(const Tensor& x, const Tensor& dt, const Tensor& a,
                                      const Tensor& b, const Tensor& c, const Tensor& d,
-                                     const Tensor& state) {
-  return apply<ops::SelectiveScan>({}, x, dt, a, b, c, d, state);
+                                     const Tensor& state, const Tensor& documents) {
+  return apply<ops::SelectiveScan>({}, x, dt, a, b, c, d, state, documents);
 }
 Tensor sink_softmax(const Tensor& x, const Tensor& sink, const Tensor& mask, double scale) {
   return apply<ops::SinkSoftmax>({scale}, x, mask, sink);

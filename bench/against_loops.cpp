@@ -191,7 +191,7 @@ void scans(const Bench& bench) {
       {{8, 256, 64}}, {{8, 256, 64}}, {{64, 16}}, {{8, 256, 16}}, {{8, 256, 16}}};
   const auto forward = [](const auto& x, SelectiveScan::Saved* saved) {
     const Tensor decay = Neg::forward(x[2], {}, nullptr);
-    return SelectiveScan::forward(x[0], x[1], decay, x[3], x[4], {}, {}, {}, saved)[0];
+    return SelectiveScan::forward(x[0], x[1], decay, x[3], x[4], {}, {}, {}, {}, saved)[0];
   };
   bench("selective_scan 8 x 256 x 64 x 16", in,
         [&](Device, const auto& x) { forward(x, nullptr); });
@@ -206,7 +206,7 @@ void scans(const Bench& bench) {
 void delta_rules(const Bench& bench) {
   const auto forward = [](const auto& x, const Tensor& state, GatedDeltaRule::Saved* saved) {
     const Tensor gate = Neg::forward(x[3], {}, nullptr), k = Scale::forward(x[1], {0.2}, nullptr);
-    return GatedDeltaRule::forward(x[0], k, x[2], gate, x[3], state, {}, saved)[0];
+    return GatedDeltaRule::forward(x[0], k, x[2], gate, x[3], state, {}, {}, saved)[0];
   };
   const auto inputs = [](int64_t b, int64_t t) {
     const Input wide{{b, t, 8, 64}}, one{{b, t, 8}};
@@ -226,19 +226,19 @@ void delta_rules(const Bench& bench) {
 void recurrent_decoding(const Bench& bench) {
   const std::vector<Input> conv{{{8, 256, 384}}, {{384, 4}}};
   bench("causal_conv1d 8 x 256 x 384, 4 taps", conv,
-        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, nullptr); });
+        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, {}, nullptr); });
   bench("both ways", conv, [](Device, const auto& x) {
     CausalConv1d::Saved saved;
-    const Tensor y = CausalConv1d::forward(x[0], x[1], {}, {}, &saved);
+    const Tensor y = CausalConv1d::forward(x[0], x[1], {}, {}, {}, &saved);
     CausalConv1d::backward(y, std::move(saved));
   });
   bench("one token behind three", {{{1, 4, 384}}, {{384, 4}}},
-        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, nullptr); });
+        [](Device, const auto& x) { CausalConv1d::forward(x[0], x[1], {}, {}, {}, nullptr); });
   const Input token{{1, 1, 384}}, state{{1, 1, 16}};
   bench("selective_scan, one token of 384", {token, token, {{384, 16}}, state, {{1, 384, 16}}},
         [](Device, const auto& x) {
           const Tensor decay = Neg::forward(x[2], {}, nullptr);
-          SelectiveScan::forward(x[0], x[1], decay, x[3], x[3], {}, x[4], {}, nullptr);
+          SelectiveScan::forward(x[0], x[1], decay, x[3], x[3], {}, x[4], {}, {}, nullptr);
         });
 }
 

@@ -50,11 +50,14 @@ class Side:
                                         text=True, env={**os.environ, **environment})
         self.about = json.loads(self.process.stdout.readline())
 
-    def rate(self, shape):
+    def ask(self, request):
         time.sleep(0.3)  # OpenMP threads of the other side spin for 0.2 s after their last product
-        self.process.stdin.write(" ".join(shape) + "\n")
+        self.process.stdin.write(" ".join(request) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())["rate"]
+        return json.loads(self.process.stdout.readline())
+
+    def rate(self, shape):
+        return self.ask(shape)["rate"]
 
 
 def main():

@@ -240,7 +240,7 @@ std::string choice_text(const Report& r, double memory, const std::string& asked
       "batch {} fits in {} when {} of {} layers are computed again (--set train.recompute={}): "
       "peak "
       "{}, {:.4g} FLOPs more a step ({:.1f}%)\n",
-      r.options.batch, asked, c.layers, r.config.layers, c.recompute, bytes_text(c.peak),
+      r.options.batch, asked, c.layers, r.config.all_layers(), c.recompute, bytes_text(c.peak),
       c.extra_flops, 100 * c.extra_flops / (r.cost.flops - recomputed_flops(r)));
 }
 

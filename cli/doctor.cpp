@@ -8,6 +8,7 @@
 #include "backends/cpu/ceilings.h"
 #include "backends/cpu/features.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/isa.h"
 #include "cli/common.h"
 #include "core/parallel.h"
 
@@ -68,6 +69,10 @@ std::string isa_list() {
   return text;
 }
 
+const char* bf16_products() {
+  return cpu::bf16_kernels() == nullptr ? "multiplied in f32" : "multiplied by pairs";
+}
+
 }  // namespace
 
 int doctor(const DoctorOptions& o) {
@@ -75,7 +80,7 @@ int doctor(const DoctorOptions& o) {
   sysinfo(&memory);
   const double total = static_cast<double>(memory.totalram) * memory.mem_unit,
                available = static_cast<double>(memory.freeram + memory.bufferram) * memory.mem_unit;
-  const double flops = cpu::measure_fma_peak();
+  const double flops = cpu::measure_fma_peak(), half_flops = cpu::measure_bf16_peak();
   const cpu::Bandwidth memory_speed = cpu::measure_bandwidth();
   const SelfTest test = self_test();
   Json json = environment();
@@ -85,6 +90,8 @@ int doctor(const DoctorOptions& o) {
   json["thread_scratch_bytes"] = kThreadScratchBytes;
   json["gpu"] = "none: this build has no CUDA backend";
   json["peak_f32_flops_per_s"] = flops;
+  json["peak_bf16_flops_per_s"] = half_flops;
+  json["bf16_products"] = bf16_products();
   json["memory_read_bytes_per_s"] = memory_speed.read;
   json["memory_copy_bytes_per_s"] = memory_speed.copy;
   json["self_test_samples"] = test.samples;
@@ -107,6 +114,7 @@ int doctor(const DoctorOptions& o) {
       {"memory", bytes_text(total) + ", free " + bytes_text(available)},
       {"GPU", "none: this build has no CUDA backend"},
       {"peak f32", short_number(flops) + "FLOP/s, measured now"},
+      {"peak bf16", short_number(half_flops) + "FLOP/s, measured now: " + bf16_products()},
       {"memory read, copy", short_number(memory_speed.read) + "B/s, " +
                                 short_number(memory_speed.copy) + "B/s, measured now"},
       {"self-test", test.failures.empty()

@@ -71,9 +71,9 @@ LedgerTotal sum(const std::vector<LedgerTotal>& rows) {
 
 }  // namespace
 
-Ceilings measure_ceilings() {
+Ceilings measure_ceilings(DType dtype) {
   Ceilings c;
-  c.flops = cpu::measure_fma_peak();
+  c.flops = dtype == DType::bf16 ? cpu::measure_bf16_peak() : cpu::measure_fma_peak();
   for (const cpu::MemoryLevel& l : cpu::measure_memory_levels())
     c.levels.push_back({l.name, l.read});
   return c;

@@ -10,8 +10,8 @@ namespace tally::cli {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// A machine's ceilings, measured now (half a second).
-Ceilings measure_ceilings();
+/// A machine's ceilings for numbers of a type, measured now (half a second).
+Ceilings measure_ceilings(DType dtype);
 
 /// Sums of the calls that share a key (op, layer, class or phase), the longest first (the most
 /// FLOPs where nothing was timed).

@@ -129,7 +129,7 @@ int profile(const ProfileVerbOptions& o) {
     line.show(fmt::format("step {} of {}", step + 1, options.warm_up + options.steps));
   });
   line.show("measuring what the machine allows ...", true);
-  const Ceilings c = measure_ceilings();
+  const Ceilings c = measure_ceilings(p.options.dtype);
   line.finish();
   write_file_atomic(o.out + "/profile.html", profile_page(p, c));
   write_file_atomic(o.out + "/trace.json", chrome_trace(p.calls));

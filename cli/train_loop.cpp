@@ -106,7 +106,7 @@ class Loop {
     }
     trainer_.set_mode(StepMode::replayed);
     const auto pause = Clock::now();
-    l.ceilings = measure_ceilings();
+    l.ceilings = measure_ceilings(trainer_.model().dtype());
     peak_ = l.ceilings.flops;
     save_ledger(run_.path(), l);
     const auto paused = Clock::now() - pause;  // no part of the training's time

@@ -13,7 +13,7 @@ constexpr uint64_t kMaskedTokens = 0x6d61736b6564;  // "masked"
 bool is_share(double p) { return p >= 0 && p <= 1; }
 
 bool may_be_chosen(const MaskedTokenOptions& o, int64_t id) {
-  return std::find(o.never.begin(), o.never.end(), id) == o.never.end();
+  return id != o.boundary && std::find(o.never.begin(), o.never.end(), id) == o.never.end();
 }
 
 // Hides one token of those that may be, each as likely.
@@ -35,6 +35,8 @@ void MaskedTokenOptions::check() const {
   tally::check(vocab >= 1 && mask_id >= 0 && mask_id < vocab,
                "masked_tokens: mask_id must be an id of the vocabulary 0..", vocab - 1, "; got ",
                mask_id);
+  tally::check(mask_id != boundary, "masked_tokens: mask_id = ", mask_id,
+               " must not be the token that ends a document");
   tally::check(is_share(rate) && is_share(mask_share) && is_share(random_share) &&
                    mask_share + random_share <= 1,
                "masked_tokens: rate, mask_share and random_share must be in 0..1, the two shares "
@@ -60,10 +62,8 @@ void mask_tokens(const MaskedTokenOptions& o, const SequenceKey& key, std::span<
     targets[i] = id;
     chosen = true;
     const double share = words[2] * 0x1p-32;
-    if (share < o.mask_share)
-      ids[i] = o.mask_id;
-    else if (share < o.mask_share + o.random_share)
-      ids[i] = below(words[3], o.vocab);
+    const int64_t other = share < o.mask_share ? o.mask_id : below(words[3], o.vocab);
+    if (share < o.mask_share + o.random_share && other != o.boundary) ids[i] = other;
   }
   if (o.at_least_one && !chosen) mask_one(o, draws, ids, targets);
 }

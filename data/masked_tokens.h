@@ -13,6 +13,7 @@ struct MaskedTokenOptions {
   double mask_share = 0.8;     // of these: replaced by mask_id
   double random_share = 0.1;   // of these: replaced by any id; the others stay as they are
   std::vector<int64_t> never;  // ids that are never chosen: padding, separators
+  int64_t boundary = -1;  // one that is never chosen, and never put in another's place; -1: none
   /// Where none was chosen: one is, at random, as in BERT's code.
   bool at_least_one = false;
 

@@ -55,14 +55,31 @@ TokenWidth token_width_by_name(const std::string& name) {
 
 TokenFile TokenFile::open(const std::string& path, const TokenFileOptions& options) {
   auto mapped = std::make_shared<const MappedFile>(path);
-  const auto layout = detail::read_layout(path, mapped->bytes(), options.width);
+  const std::string beside = detail::path_beside(path);
+  std::error_code ignored;
+  std::optional<std::string> json;
+  if (beside != path && std::filesystem::exists(beside, ignored))
+    json = read_file(beside, size_t{256} << 20);
+  const std::span<const std::byte> bytes = mapped->bytes();
+  return read(std::move(mapped), bytes, path, json, options);
+}
+
+TokenFile TokenFile::parse(std::span<const std::byte> bytes, const std::string& path,
+                           const std::optional<std::string>& json,
+                           const TokenFileOptions& options) {
+  return read(nullptr, bytes, path, json, options);
+}
+
+TokenFile TokenFile::read(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                          const std::string& path, const std::optional<std::string>& json,
+                          const TokenFileOptions& options) {
+  const auto layout = detail::read_layout(path, bytes, options.width);
   TokenFile file;
-  const std::byte* data = mapped->bytes().data() + layout.offset;
   file.width_ = layout.width;
   file.format_ = layout.format;
   file.name_ = path;
-  file.set_part(std::move(mapped), data, layout.count);
-  detail::read_meta(path, file.size_, file.meta_);
+  file.set_part(std::move(owner), bytes.data() + layout.offset, layout.count);
+  if (json) detail::read_meta(*json, path, file.size_, file.meta_);
   if (options.vocab_size > 0) file.meta_.vocab_size = options.vocab_size;
   const std::string& made_with = file.meta_.tokenizer_hash;
   const bool same =

@@ -44,6 +44,11 @@ class TokenFile {
   /// tokens, another tokenizer's, or a JSON beside it that does not belong to it.
   static TokenFile open(const std::string& path, const TokenFileOptions& options = {});
 
+  /// `open` of a file's bytes, which must outlive it, and of the JSON beside it, if any.
+  static TokenFile parse(std::span<const std::byte> bytes, const std::string& path,
+                         const std::optional<std::string>& json = {},
+                         const TokenFileOptions& options = {});
+
   /// Tokens in memory. Throws Error if an id is not below `meta.vocab_size` (where that is known).
   static TokenFile from_ids(std::span<const TokenId> ids, const TokenMeta& meta,
                             const std::string& name = "tokens in memory");
@@ -78,6 +83,9 @@ class TokenFile {
 
  private:
   TokenFile() = default;
+  static TokenFile read(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                        const std::string& path, const std::optional<std::string>& json,
+                        const TokenFileOptions& options);
   /// Tokens of one file, or of a block of memory.
   struct Part {
     std::shared_ptr<const void> owner;  // the mapping or the vector that `data` points into

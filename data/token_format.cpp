@@ -96,8 +96,9 @@ TokenLayout raw_layout(const std::string& path, size_t bytes, std::optional<Toke
 }
 
 int64_t whole_number(const Json& json, const char* key, const std::string& path) {
-  check(json.contains(key) && json[key].is_number_unsigned(), path, ": \"", key,
-        "\" must be a whole number, 0 or more; prepare the data again");
+  check(json.contains(key) && json[key].is_number_unsigned() &&
+            json[key].get<uint64_t>() <= uint64_t(INT64_MAX),
+        path, ": \"", key, "\" must be a whole number, 0 or more; prepare the data again");
   return json[key].get<int64_t>();
 }
 
@@ -143,11 +144,10 @@ std::string path_beside(const std::string& path) {
   return std::filesystem::path(path).replace_extension(".json");
 }
 
-bool read_meta(const std::string& token_path, int64_t tokens, TokenMeta& meta) {
+bool read_meta(const std::string& text, const std::string& token_path, int64_t tokens,
+               TokenMeta& meta) {
   const std::string path = path_beside(token_path);
-  std::error_code ignored;
-  if (path == token_path || !std::filesystem::exists(path, ignored)) return false;
-  const Json json = read_json(path);
+  const Json json = parse_json(text, path);
   if (!json.is_object() || json.value("format", Json()) != kOurFormat) return false;
   const int64_t promised = whole_number(json, "tokens", path);
   check(promised == tokens, path, ": this must describe ", token_path, "; it says ", promised,
@@ -159,7 +159,10 @@ bool read_meta(const std::string& token_path, int64_t tokens, TokenMeta& meta) {
   meta.documents = whole_number(json, "documents", path);
   meta.source_bytes = whole_number(json, "source_bytes", path);
   if (json.contains("eot_id") && !json["eot_id"].is_null()) {
-    meta.eot = static_cast<TokenId>(whole_number(json, "eot_id", path));
+    const int64_t eot = whole_number(json, "eot_id", path);
+    check(eot < kNoToken, path, ": \"eot_id\" must be an id; it is ", eot,
+          "; prepare the data again");
+    meta.eot = static_cast<TokenId>(eot);
   }
   return true;
 }

@@ -27,8 +27,9 @@ std::string npy_header(int64_t count, TokenWidth width);
 /// The JSON that belongs to a token file: x.npy -> x.json.
 std::string path_beside(const std::string& path);
 
-/// Reads it into `meta`; false if there is none of ours. Throws Error if it does not fit the file.
-bool read_meta(const std::string& token_path, int64_t tokens, TokenMeta& meta);
+/// Reads its text into `meta`; false if it is none of ours. Throws Error if it does not fit the file.
+bool read_meta(const std::string& text, const std::string& token_path, int64_t tokens,
+               TokenMeta& meta);
 void write_meta(const std::string& token_path, int64_t tokens, TokenWidth width,
                 const TokenMeta& meta);
 

@@ -36,14 +36,26 @@ Tokenizer load_tokenizer(const std::string& path, const TokenizerLoadOptions& op
 /// Hugging Face's tokenizer.json of the byte-level BPE family. If tokenizer_config.json lies beside
 /// it and names an eos_token, that is `eot`.
 Tokenizer load_tokenizer_json(const std::string& path);
+/// The same of a file's text, with nothing beside it; `origin` is its name in errors.
+Tokenizer parse_tokenizer_json(std::string_view text, const std::string& origin);
 
 /// GPT-2's two files.
 Tokenizer load_vocab_merges(const std::string& vocab_path, const std::string& merges_path,
                             const TokenizerLoadOptions& options = {});
+/// A file's text and its name in errors.
+struct NamedText {
+  std::string text, origin;
+};
+/// load_vocab_merges of the files' texts.
+Tokenizer parse_vocab_merges(const NamedText& vocab, const NamedText& merges,
+                             const TokenizerLoadOptions& options = {});
 
 /// tiktoken's rank file. Parts merge where their bytes together have a rank, lowest first; a piece
 /// that has a rank is not merged.
 Tokenizer load_tiktoken(const std::string& path, const TokenizerLoadOptions& options = {});
+/// load_tiktoken of the file's text; `origin` is its name in errors.
+Tokenizer parse_tiktoken(std::string_view text, const std::string& origin,
+                         const TokenizerLoadOptions& options = {});
 
 /// A SentencePiece model file (unigram or BPE). Whether begin and end tokens are wanted, and which
 /// one ends a text, is what tokenizer_config.json beside it says; "</s>" if that says nothing.
@@ -63,6 +75,8 @@ Tokenizer parse_gguf_tokenizer(const Gguf& file, const std::string& origin);
 /// Writes a tokenizer.json that load_tokenizer_json and Hugging Face's tokenizers read as the same
 /// tokenizer. The file is replaced whole or not at all.
 void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path);
+/// What it writes; `path` is where it is to go, for errors.
+std::string tokenizer_json(const Tokenizer& tokenizer, const std::string& path);
 
 /// Writes a SentencePiece tokenizer's model as a file that load_sentence_piece and the sentencepiece
 /// library read. Throws Error for another tokenizer.

@@ -217,12 +217,7 @@ void refuse_unsupported(const Section& file) {
 }
 
 /// tokenizer_config.json says which token ends a text; there it is a string or an object.
-std::optional<TokenId> configured_eot(const std::string& path, const TokenizerSpec& spec) {
-  namespace fs = std::filesystem;
-  const fs::path config_path = fs::path(path).parent_path() / "tokenizer_config.json";
-  std::error_code ignored;
-  if (!fs::exists(config_path, ignored)) return std::nullopt;
-  const Json config = read_json(config_path);
+std::optional<TokenId> configured_eot(const Json& config, const TokenizerSpec& spec) {
   if (!config.is_object() || !config.contains("eos_token")) return std::nullopt;
   const Json& eos = config["eos_token"];
   const Json& name = eos.is_object() && eos.contains("content") ? eos["content"] : eos;
@@ -232,10 +227,7 @@ std::optional<TokenId> configured_eot(const std::string& path, const TokenizerSp
   return std::nullopt;
 }
 
-}  // namespace
-
-Tokenizer load_tokenizer_json(const std::string& path) {
-  const Json json = read_json(path);
+Tokenizer tokenizer_from_json(const Json& json, const std::string& path, const Json& config) {
   const Section file(json, path);
   TokenizerSpec spec;
   refuse_unsupported(file);
@@ -246,13 +238,27 @@ Tokenizer load_tokenizer_json(const std::string& path) {
     file.object("pre_tokenizer").refuse("a pre-tokenizer that does not end in ByteLevel");
   }
   if (file.has("post_processor")) read_template(file.object("post_processor"), spec);
-  spec.eot = configured_eot(path, spec);
+  spec.eot = configured_eot(config, spec);
   if (!spec.eot) spec.eot = detail::guess_eot(spec.added);
   try {
     return Tokenizer(std::move(spec));
   } catch (const Error& e) {
     fail(path, ": ", e.what());
   }
+}
+
+}  // namespace
+
+Tokenizer load_tokenizer_json(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path config = fs::path(path).parent_path() / "tokenizer_config.json";
+  std::error_code ignored;
+  return tokenizer_from_json(read_json(path), path,
+                             fs::exists(config, ignored) ? read_json(config) : Json());
+}
+
+Tokenizer parse_tokenizer_json(std::string_view text, const std::string& origin) {
+  return tokenizer_from_json(parse_json(text, origin), origin, Json());
 }
 
 }  // namespace tally

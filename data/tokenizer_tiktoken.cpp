@@ -50,14 +50,13 @@ std::string to_base64(std::string_view bytes) {
   return out;
 }
 
-std::vector<std::string> read_ranks(const std::string& path) {
-  const std::string text = read_file(path, size_t{256} << 20);
+std::vector<std::string> read_ranks(std::string_view text, const std::string& path) {
   check(!text.empty(), path, ": a rank file must have a line for each token; the file is empty");
   std::vector<std::string> tokens;
   int64_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = std::string_view(text).substr(at, end - at);
+    std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -188,8 +187,13 @@ Encoding known_encoding(size_t ranks) {
 }  // namespace
 
 Tokenizer load_tiktoken(const std::string& path, const TokenizerLoadOptions& options) {
+  return parse_tiktoken(read_file(path, size_t{256} << 20), path, options);
+}
+
+Tokenizer parse_tiktoken(std::string_view text, const std::string& path,
+                         const TokenizerLoadOptions& options) {
   TokenizerSpec spec;
-  spec.tokens = read_ranks(path);
+  spec.tokens = read_ranks(text, path);
   if (!merges_of_bpe(spec.tokens, spec.merges)) {
     spec.merges = merges_of_all_halves(spec.tokens);
     spec.whole_pieces_first = true;

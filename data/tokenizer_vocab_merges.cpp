@@ -8,8 +8,7 @@
 namespace tally {
 namespace {
 
-void read_vocab(const std::string& path, TokenizerSpec& spec) {
-  const Json vocab = read_json(path);
+void read_vocab(const Json& vocab, const std::string& path, TokenizerSpec& spec) {
   check(vocab.is_object() && !vocab.empty(), path,
         ": an object of tokens and their ids is needed; given ", vocab.type_name());
   for (const auto& [text, id] : vocab.items()) {
@@ -23,13 +22,12 @@ void read_vocab(const std::string& path, TokenizerSpec& spec) {
   }
 }
 
-void read_merges(const std::string& path, TokenizerSpec& spec) {
-  const std::string text = read_file(path);
+void read_merges(std::string_view text, const std::string& path, TokenizerSpec& spec) {
   const TokenIndex index(spec.tokens);
   int64_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = std::string_view(text).substr(at, end - at);
+    std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -59,16 +57,22 @@ void find_special(TokenizerSpec& spec) {
 
 Tokenizer load_vocab_merges(const std::string& vocab_path, const std::string& merges_path,
                             const TokenizerLoadOptions& options) {
+  return parse_vocab_merges({read_file(vocab_path, size_t{256} << 20), vocab_path},
+                            {read_file(merges_path), merges_path}, options);
+}
+
+Tokenizer parse_vocab_merges(const NamedText& vocab, const NamedText& merges,
+                             const TokenizerLoadOptions& options) {
   TokenizerSpec spec;
-  read_vocab(vocab_path, spec);
-  read_merges(merges_path, spec);
+  read_vocab(parse_json(vocab.text, vocab.origin), vocab.origin, spec);
+  read_merges(merges.text, merges.origin, spec);
   find_special(spec);
   spec.patterns = patterns_by_name(options.pattern.empty() ? "gpt2" : options.pattern);
   spec.eot = detail::guess_eot(spec.added);
   try {
     return Tokenizer(std::move(spec));
   } catch (const Error& e) {
-    fail(vocab_path, ": ", e.what());
+    fail(vocab.origin, ": ", e.what());
   }
 }
 

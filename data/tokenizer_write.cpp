@@ -93,6 +93,10 @@ std::string model_json(const Tokenizer& tokenizer) {
 }  // namespace
 
 void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path) {
+  write_file_atomic(path, tokenizer_json(tokenizer, path));
+}
+
+std::string tokenizer_json(const Tokenizer& tokenizer, const std::string& path) {
   const TokenizerSpec& spec = tokenizer.spec();
   check(!spec.pieces, path,
         ": tokenizer.json is written for byte-level BPE; this is SentencePiece: ",
@@ -105,8 +109,7 @@ void save_tokenizer_json(const Tokenizer& tokenizer, const std::string& path) {
   out += "],\n  \"normalizer\": null,\n  \"pre_tokenizer\": " + pretokenizer_json(spec.patterns);
   out += ",\n  \"post_processor\": " + template_json(tokenizer);
   out += ",\n  \"decoder\": " + byte_level_json(true);
-  out += ",\n  \"model\": " + model_json(tokenizer) + "\n}\n";
-  write_file_atomic(path, out);
+  return out + ",\n  \"model\": " + model_json(tokenizer) + "\n}\n";
 }
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {

@@ -97,17 +97,21 @@ class ParameterFormulas {
     const std::string queries = q > 0
                                     ? fmt::format("{} x ({} + {} x {})", q, c_.d_model, c_.heads, k)
                                     : fmt::format("{} x {} x {}", c_.heads, k, c_.d_model);
+    const int64_t sinks = c_.attention_sink ? c_.heads : 0;
     add("attention",
-        fmt::format("L ({} + (C + R) D + H (N + M) C + H M D)", q > 0 ? "Q (D + H K)" : "H K D"),
-        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {})", attending_,
+        fmt::format("L ({} + (C + R) D + H (N + M) C + H M D{})", q > 0 ? "Q (D + H K)" : "H K D",
+                    sinks ? " + H" : ""),
+        fmt::format("{} x ({} + ({} + {}) x {} + {} x ({} + {}) x {} + {} x {} x {}{})", attending_,
                     queries, l, c_.qk_rope_head_dim, c_.d_model, c_.heads, c_.qk_nope_head_dim,
-                    c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model),
-        d(attending_) * d(latent_counts(c_).matrices), d(p.attention), "parameters");
+                    c_.v_head_dim, l, c_.heads, c_.v_head_dim, c_.d_model,
+                    sinks ? fmt::format(" + {}", sinks) : ""),
+        d(attending_) * d(latent_counts(c_).matrices + sinks), d(p.attention), "parameters");
   }
 
   void feed_forward(const ParameterCount& p) {
     const FeedForwardCounts counts = feed_forward_counts(c_);
-    const int64_t matrices = c_.gated ? 3 : 2, dense = c_.layers - counts.expert_layers;
+    const int64_t matrices = c_.gated ? 3 : 2,
+                  dense = c_.layers - (c_.dense_branch ? 0 : counts.expert_layers);
     const int64_t bias = (c_.mlp_bias ? (matrices - 1) * c_.d_ff + c_.d_model : 0) +
                          learned_activation_parameters(c_);
     const double wider = d(c_.shared_kv_d_ff > 0 ? c_.shared_kv_layers : 0) *
@@ -125,13 +129,16 @@ class ParameterFormulas {
           fmt::format("{} x (({} + {}) x {} x {} x {} + {} x {}){}", counts.expert_layers,
                       c_.experts, c_.shared_experts, matrices, c_.d_model, c_.expert_d_ff,
                       c_.experts, c_.d_model,
-                      c_.mlp_bias || c_.shared_expert_gate ? " + biases and gates" : ""),
+                      c_.mlp_bias || c_.shared_expert_gate       ? " + biases and gates"
+                      : c_.router_norm || c_.router_expert_scale ? " + scales"
+                                                                 : ""),
           in_experts, NAN, "parameters");
   }
 
   // Norms a layer n, and those outside the layers e.
   void norms(const ParameterCount& p) {
-    const int64_t heads = qk_norm_parameters(c_), inputs = layer_input_counts(c_).norms;
+    const int64_t heads = qk_norm_parameters(c_), inputs = layer_input_counts(c_).norms,
+                  parts = branch_norm_count(c_) * norm_width(c_);
     const int64_t outside = c_.embedding_norm + (c_.final_norm == FinalNorm::on),
                   a_layer = (norm_count(c_) - outside) / c_.layers;
     const std::string width = c_.norm == Norm::scale_norm      ? "1"
@@ -140,8 +147,12 @@ class ParameterFormulas {
                                                                : "D";
     add("norms", fmt::format("({} L + {}) {}", a_layer, outside, width),
         fmt::format("({} x {} + {}) x {}", a_layer, c_.layers, outside, norm_width(c_)),
-        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(heads + inputs),
+        d((a_layer * c_.layers + outside) * norm_width(c_)), d(p.norms) - d(heads + inputs + parts),
         "parameters");
+    if (parts > 0)
+      add("norms of dense branch and experts", "3 L' " + width,
+          fmt::format("{} x {}", branch_norm_count(c_), norm_width(c_)), d(parts), NAN,
+          "parameters");
     if (inputs > 0)
       add("norms of the layers' inputs", "L D + P", "sum", d(inputs), NAN, "parameters");
     if (heads > 0)

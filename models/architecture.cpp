@@ -4,6 +4,7 @@
 #include <set>
 
 #include "models/build.h"
+#include "models/config_attention.h"
 #include "models/config_blocks.h"
 #include "models/config_positions.h"
 
@@ -68,7 +69,10 @@ const std::set<std::string_view>& fields_of_encoders() {
 bool of_one_architecture(std::string_view field, Architecture a) {
   static const std::set<std::string_view> both = {"encoder_layers", "encoder_heads", "encoder_d_ff",
                                                   "embedding_scale", "logit_scale"};
-  if (a == Architecture::encoder) return field == "segment_types";
+  static const std::set<std::string_view> seen = {"segment_types",     "window",
+                                                  "attention_pattern", "attention_global",
+                                                  "document_end",      "attention_soft_cap"};
+  if (a == Architecture::encoder) return seen.contains(field);
   return a == Architecture::encoder_decoder && both.contains(field);
 }
 
@@ -157,6 +161,9 @@ void check_architecture(const ModelConfig& c, const std::string& where) {
         enum_names(c.placement)[static_cast<size_t>(c.placement)]);
   check(!encoder || (c.tied_head && c.head_bias), where,
         ": the head of an encoder is its table with a bias; set tied_head and head_bias to true");
+  check(!encoder || c.attention_stride == 0, where,
+        ": strided and fixed layers look back alone, and an encoder sees both ways; choose full or "
+        "window in attention_pattern");
   check_unused_fields(c, where);
   if (!encoder) check_encoder_heads(c, where);
 }
@@ -173,7 +180,8 @@ std::unique_ptr<nn::Encoder> build_encoder(const ModelConfig& c, DType dtype, De
         " has architecture = ", name_of(c));
   nn::Encoder::Options o;
   o.vocab = c.vocab, o.types = c.segment_types, o.padding_id = c.padding_id;
-  o.stack = stack_options(c, false);
+  o.stack = stack_options(c, false), o.stack.scores = attention_options(c);
+  o.document_end = c.document_end;
   o.head_activation = o.stack.mlp.activation;
   o.loss = loss_options(c);
   return std::make_unique<nn::Encoder>(o, dtype, device);

@@ -47,8 +47,8 @@ using MakeIds = std::function<Tensor(int64_t bound)>;
 ModelOnBatch build_on_batch(const ModelConfig&, DType, Device, const MakeIds& ids,
                             const Tensor& mask = {}, const MakeIds& source = {});
 
-/// The pass of make_report: forward, a training step, or one more token, `seq` being read and
-/// written before. Fills in what the report says of memory.
-void architecture_pass(const ModelConfig&, const ReportOptions&, Report&, Ledger&);
+/// The pass of make_report that is no training step: forward, or one more token, `seq` being read
+/// and written before.
+void architecture_pass(const ModelConfig&, const ReportOptions&, Ledger&);
 
 }  // namespace tally

@@ -60,6 +60,7 @@ constexpr Rule kRules[] = {
     {"shared_expert", "experts"},
     {"first_expert_layer", "experts"},
     {"router", "experts"},
+    {"dense_branch", "experts"},
     {"load_balance_loss", "experts"},
     {"architecture", "architecture"},
     {"encoder_", "architecture"},

@@ -183,12 +183,8 @@ void TrainConfig::check(const ModelConfig& model, const std::string& where) cons
   tally::check(warmup <= steps, where, ": warmup = ", warmup, " must not exceed steps = ", steps,
                "; set warmup to about ", (steps + 19) / 20);
   check_mup(model, *this, where);
-  recompute_layers(recompute, model.layers, where);
+  recompute_layers(recompute, model.all_layers(), where);
   check_objective(model, *this, where);
-  tally::check(recompute == "none" || (!is_shared(model) && model.layer_input_dim == 0), where,
-               ": recompute = ", recompute,
-               " needs layers that see their input alone; attention = ",
-               "shared and layer_input_dim tell them more. Set recompute to none");
   tally::check(
       accumulation_start <= accumulation, where, ": accumulation_start = ", accumulation_start,
       " must not exceed accumulation = ", accumulation, ", which it grows to in ramp_steps");

@@ -150,9 +150,11 @@ struct ModelConfig {
   int64_t shared_experts = 0;
   int64_t shared_expert_d_ff = 0;  // 0: expert_d_ff
   bool shared_expert_gate = false;
+  bool dense_branch = false;
   int64_t first_expert_layer = 0, expert_layer_every = 1;
   Router router = Router::softmax;
   bool router_bias = false;
+  bool router_norm = false, router_expert_scale = false;
   bool router_renormalise = true;
   double router_scale = 1;
   int64_t router_groups = 1, router_kept_groups = 1, router_best_of_group = 1;
@@ -205,6 +207,8 @@ struct ModelConfig {
 
   /// Width of the embedding and the head.
   int64_t embedding_width() const { return embedding_dim > 0 ? embedding_dim : d_model; }
+  /// Layers of an encoder and its decoder together, of a resolved model.
+  int64_t all_layers() const { return encoder_layers + layers; }
 
   /// Fills in what is derived from other fields (kv_heads, head_dim, d_ff where they are 0).
   /// Throws Error if d_model cannot be divided by heads.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/ops/cap.h"
 #include "models/config_latent.h"
 #include "models/config_mixers.h"
 #include "models/config_shared.h"
@@ -73,6 +74,11 @@ void check_attention(const ModelConfig& c, const std::string& where, const Spell
         " needs distances ahead, which position = xl_relative does not have");
   check(c.document_end < c.vocab, where, ": ", spelling("document_end"), " = ", c.document_end,
         " must be a token, 0..", c.vocab - 1, ", or -1");
+  for (const auto& [field, cap] : {std::pair{"attention_soft_cap", c.attention_soft_cap},
+                                   {"final_soft_cap", c.final_soft_cap}})
+    check(cap == 0 || ops::holds_cap(cap), where, ": ", spelling(field), " = ", cap,
+          " must be 0, for none, or a normal number of f32, from 1.2e-38 on: smaller ones round to "
+          "0 and would cap nothing");
   check(c.attention_summary == 1 || has("fixed"), where, ": ", spelling("attention_summary"), " = ",
         c.attention_summary, " needs a layer that is fixed in attention_pattern");
 }

@@ -161,6 +161,10 @@ void check_experts(const ModelConfig& c, const std::string& where) {
         "experts to 0");
   check(c.shared_experts > 0 || !c.shared_expert_gate, where,
         ": shared_expert_gate = true needs shared_experts");
+  check(!c.dense_branch || (c.placement == Placement::double_norm && c.parallel == Parallel::none),
+        where,
+        ": dense_branch = true has norms on both sides of the sum and of each part; set placement "
+        "to double and parallel to none");
   check(c.first_expert_layer < c.layers, where, ": first_expert_layer = ", c.first_expert_layer,
         " must be below layers = ", c.layers);
   try {
@@ -197,6 +201,7 @@ std::optional<nn::MixtureOptions> experts_of(const ModelConfig& c) {
   o.router.renormalise = c.router_renormalise, o.router.scale = c.router_scale;
   o.router.groups = c.router_groups, o.router.kept_groups = c.router_kept_groups;
   o.router.best_of_group = c.router_best_of_group;
+  o.router_norm = c.router_norm, o.norm_eps = c.norm_eps, o.expert_scale = c.router_expert_scale;
   o.selection_bias = c.router_selection_bias, o.bias_rate = c.router_bias_rate;
   o.activation = activation_of(c.activation), o.gated = c.gated, o.bias = c.mlp_bias;
   o.parameter = c.activation_parameter, o.limit = c.gate_limit, o.offset = c.gate_offset;
@@ -228,7 +233,7 @@ nn::Block::Options block_options(const ModelConfig& c) {
   o.residual.scale = c.residual_scale;
   o.residual.gain = static_cast<nn::ResidualGain>(c.residual_gain);
   o.residual.drop = c.stochastic_depth;
-  o.experts = experts_of(c);
+  o.experts = experts_of(c), o.dense_branch = c.dense_branch;
   o.attention = attention_of(c, o.norm);
   o.latent = latent_options(c);
   o.shared = shared_options(c);

@@ -94,6 +94,9 @@ std::vector<Field<ModelConfig>> detail::block_fields() {
              "their width (Qwen); 0: expert_d_ff"),
       flag("shared_expert_gate", &M::shared_expert_gate,
            "what they give is multiplied by a sigmoid of x (Qwen)"),
+      flag("dense_branch", &M::dense_branch,
+           "a dense layer, d_ff wide, beside the experts; each between norms of its own, and the "
+           "router sees the stream itself (Gemma 4; needs placement = double)"),
       number("first_expert_layer", &M::first_expert_layer, 0, 10000,
              "layers in front of it are dense (DeepSeek)"),
       number("expert_layer_every", &M::expert_layer_every, 1, 10000,
@@ -103,6 +106,10 @@ std::vector<Field<ModelConfig>> detail::block_fields() {
           "scores of the experts: softmax (Mixtral, arXiv:2401.04088) or sigmoid "
           "(DeepSeek-V3, arXiv:2412.19437)"),
       flag("router_bias", &M::router_bias, "a learned number added to each score (gpt-oss)"),
+      flag("router_norm", &M::router_norm,
+           "the router sees x / rms(x) times a learned row over sqrt(d_model) (Gemma 4)"),
+      flag("router_expert_scale", &M::router_expert_scale,
+           "a token's weight times a learned number of the expert (Gemma 4)"),
       flag("router_renormalise", &M::router_renormalise,
            "a token's weights add up to router_scale"),
       number("router_scale", &M::router_scale, 0, 1e6, "times the weights"),

@@ -31,15 +31,14 @@ void check_unused_by_latent(const ModelConfig& c, const std::string& where) {
   refuse(c.kv_heads != c.heads, "kv_heads", "0");
   refuse(c.qkv_bias, "qkv_bias", "false");
   refuse(c.attention_output_bias, "attention_output_bias", "false");
-  refuse(c.qk_norm != QKNorm::none, "qk_norm", "none");
   refuse(c.qkv_clip != 0, "qkv_clip", "0");
-  refuse(c.attention_sink, "attention_sink", "false");
-  refuse(c.softmax_off_by_one, "softmax_off_by_one", "false");
   refuse(c.attention_gate, "attention_gate", "false");
   refuse(c.fused_parallel, "fused_parallel", "false");
   refuse(c.scalar_biases, "scalar_biases", "false");
-  refuse(c.document_end >= 0, "document_end", "-1");
   refuse(c.rope_fraction != 1 && c.rope_scaling != RopeScale::proportional, "rope_fraction", "1");
+  check(c.qk_norm == QKNorm::none, where,
+        ": qk_norm needs keys of each head, which decoding from a latent never makes; for "
+        "attention = latent the norms of the latents stand in its place: set it to none");
   check(c.position != Position::alibi && c.position != Position::xl_relative, where,
         ": attention = latent has position = none, learned, sinusoidal, rope or t5_bias; got ",
         enum_names(c.position)[static_cast<size_t>(c.position)]);
@@ -74,6 +73,7 @@ std::optional<nn::LatentAttentionOptions> latent_options(const ModelConfig& c) {
   o.v_head_dim = c.v_head_dim;
   o.norm_eps = c.latent_norm_eps, o.norm_gain = static_cast<nn::NormGain>(c.norm_gain);
   o.dropout = c.attention_dropout;
+  o.sink = c.attention_sink, o.off_by_one = c.softmax_off_by_one;
   o.rope_pairs = c.rope_layout == RopeLayout::half ? ops::RotaryPairs::half_split
                                                    : ops::RotaryPairs::interleaved;
   const double plain =

@@ -51,8 +51,6 @@ void check_beside_recurrence(const ModelConfig& c, const std::string& where) {
   };
   refuse(c.fused_parallel, "fused_parallel", "whose products are its own", "false");
   refuse(c.scalar_biases, "scalar_biases", "whose products have none", "false");
-  refuse(c.document_end >= 0, "document_end", "whose state goes from one document to the next",
-         "-1");
   refuse(c.attention_prefix > 0, "attention_prefix", "which sees only what came before", "0");
 }
 
@@ -69,6 +67,10 @@ nn::Mixer mixer_of(const ModelConfig& c, int64_t layer) {
   if (c.mixer_pattern.empty()) return nn::Mixer::attention;
   const std::string& name = c.mixer_pattern[static_cast<size_t>(layer) % c.mixer_pattern.size()];
   return static_cast<nn::Mixer>(std::ranges::find(kMixers, name) - kMixers.begin());
+}
+
+bool names_attention(const ModelConfig& c) {
+  return c.mixer_pattern.empty() || has_mixer(c, nn::Mixer::attention);
 }
 
 MixerLayers mixer_layers(const ModelConfig& c) {

@@ -9,6 +9,9 @@ nn::Mixer mixer_of(const ModelConfig& config, int64_t layer);
 /// Those of the layers in turn; empty: attention in all.
 std::vector<nn::Mixer> mixers_of(const ModelConfig& config);
 
+/// Whether mixer_pattern names attention, or nothing, which is attention in all layers.
+bool names_attention(const ModelConfig& config);
+
 /// Layers of each kind.
 struct MixerLayers {
   int64_t attention = 0, delta_net = 0, mamba = 0;

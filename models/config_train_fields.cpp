@@ -75,10 +75,12 @@ std::span<const Field<TrainConfig>> train_fields() {
           "or "
           "down at random (docs/precision.md)"),
       number("clip", &T::clip, 0, 1e9, "largest global gradient norm; 0: no limit"),
-      Field<T>{"recompute", &T::recompute, 0, 0,
-               "layers that keep their input alone and compute the rest again in the backward "
-               "pass: none, all, or a list such as 0-5,8; same bits, less memory, one more forward "
-               "pass of these layers (Chen et al. 2016, arXiv:1604.06174)"},
+      Field<T>{
+          "recompute", &T::recompute, 0, 0,
+          "layers that keep their input alone and compute the rest again in the backward "
+          "pass: none, all, or a list such as 0-5,8, an encoder's layers before its decoder's; "
+          "same bits, less memory, one more forward pass of these layers (Chen et al. 2016, "
+          "arXiv:1604.06174)"},
       number("seed", &T::seed, 0, kAny, "of initial weights, dropout, data order and samples"),
       number("log_every", &T::log_every, 1, kAny, "steps between lines of metrics.jsonl"),
       number("eval_every", &T::eval_every, 0, kAny,

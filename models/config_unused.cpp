@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "models/config_mixers.h"
 
 namespace tally {
 namespace {
@@ -17,6 +18,12 @@ struct Needs {
 std::vector<Needs> needs_of(const ModelConfig& c) {
   const bool rope = c.position == Position::rope, yarn = c.rope_scaling == RopeScale::yarn;
   return {
+      {names_attention(c),
+       "attention, and mixer_pattern does not name it",
+       {"attention", "attention_dropout", "attention_gate", "attention_global",
+        "attention_output_bias", "attention_pattern", "attention_scale", "attention_sink",
+        "attention_soft_cap", "fused_qkv", "position_pattern", "qk_norm", "qkv_bias", "qkv_clip",
+        "softmax_off_by_one", "window"}},
       {c.position == Position::sinusoidal || c.position == Position::xl_relative,
        "position = sinusoidal or xl_relative",
        {"sinusoid_layout"}},
@@ -35,9 +42,9 @@ std::vector<Needs> needs_of(const ModelConfig& c) {
        {"rope_attention_factor"}},
       {c.experts > 0,
        "experts",
-       {"shared_expert_gate", "first_expert_layer", "expert_layer_every", "router",
-        "router_renormalise", "router_scale", "router_groups", "router_kept_groups",
-        "router_best_of_group"}},
+       {"shared_expert_gate", "dense_branch", "first_expert_layer", "expert_layer_every", "router",
+        "router_norm", "router_expert_scale", "router_renormalise", "router_scale", "router_groups",
+        "router_kept_groups", "router_best_of_group"}},
   };
 }
 
@@ -53,6 +60,14 @@ void check_all_used(const ModelConfig& c, const std::string& where, const Spelli
             " has no meaning without ", needs.what, "; leave it out, or choose that");
     }
   }
+  if (names_attention(c)) return;
+  check(c.position == Position::none || c.position == Position::learned ||
+            c.position == Position::sinusoidal,
+        where, ": position = ", enum_names(c.position)[static_cast<size_t>(c.position)],
+        " changes scores of attention, and mixer_pattern does not name it; choose none, learned "
+        "or sinusoidal, or name it");
+  check(c.kv_heads == c.heads, where, ": ", spelling("kv_heads"), " = ", c.kv_heads,
+        " are heads of attention, and mixer_pattern does not name it; leave it out");
 }
 
 }  // namespace tally

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "models/fields_json.h"
 #include "models/hf_reader.h"
 #include "models/hf_writer.h"
 
@@ -97,14 +98,74 @@ bool slides_in_gemma4(HfReader& r, int64_t layer) {
   return (layer + 1) % 6 != 0 && layer + 1 < r.integer("num_hidden_layers", 30);
 }
 
+/// In every layer, beside the dense one.
+void read_gemma4_experts(HfReader& r, ModelConfig& m) {
+  const bool any = r.flag("enable_moe_block", false);
+  const int64_t experts = r.integer("num_experts", 0), chosen = r.integer("top_k_experts", 0),
+                width = r.integer("moe_intermediate_size", 0);
+  if (!any) return;
+  check(experts > 0 && chosen > 0 && width > 0, r.where("enable_moe_block"),
+        " needs num_experts, top_k_experts and moe_intermediate_size above 0");
+  m.experts = experts, m.experts_per_token = chosen, m.expert_d_ff = width;
+  m.dense_branch = m.router_norm = m.router_expert_scale = true;
+}
+void write_gemma4_experts(HfWriter& w, const ModelConfig& m) {
+  w["enable_moe_block"] = m.experts > 0;
+  if (m.experts == 0) return;
+  w["num_experts"] = m.experts, w["top_k_experts"] = m.experts_per_token;
+  w["moe_intermediate_size"] = m.expert_d_ff;
+}
+
+/// transformers from 5.2x on writes what the layers without a window have of their own by layer, in
+/// place of global_head_dim and num_global_key_value_heads.
+void read_gemma4_layers(HfReader& r, ModelConfig& m) {
+  const Json* layers = r.find("per_layer_config");
+  if (!layers) return;
+  const std::string at = r.where("per_layer_config");
+  check(layers->is_object(), at, " must be an object of layers");
+  const auto has_window = [&](int64_t i) {
+    const auto& kinds = m.attention_pattern;
+    return kinds.empty() ? m.window > 0 : kinds[static_cast<size_t>(i) % kinds.size()] == "window";
+  };
+  const Json* first = nullptr;
+  size_t full = 0;
+  for (int64_t i = 0; i < m.layers; ++i) {
+    const auto layer = layers->find(std::to_string(i));
+    const bool said = layer != layers->end();
+    check(said != has_window(i), at, ": layer ", i,
+          said ? " has a window, and heads of its own" : " has no window and is missing",
+          "; only layers without a window may differ from the others, and all of them alike");
+    if (!said) continue;
+    ++full;
+    if (first)
+      check(*layer == *first, at, ": layer ", i, " is ", layer->dump(), ", another is ",
+            first->dump(), "; layers without a window must be alike");
+    first = &*layer;
+  }
+  check(full == layers->size(), at, " names a layer that is not among the ", m.layers);
+  if (!first) return;
+  check(first->is_object(), at, " must hold an object for each layer");
+  for (const auto& [key, value] : first->items()) {
+    check(key == "head_dim" || key == "num_key_value_heads", at, ": the entry \"", key,
+          "\" of a layer is not supported");
+    (key == "head_dim" ? m.global_head_dim : m.global_kv_heads) =
+        detail::integer(value, at + ": " + key);
+  }
+}
+
 void read_gemma4(HfReader& r, ModelConfig& m) {
+  // Entries whose 0 means "none".
+  m.shared_kv_layers = r.integer("num_kv_shared_layers", 0);
+  m.layer_input_dim = r.integer("hidden_size_per_layer_input", 256);
   m.embedding_scale = std::sqrt(double(m.d_model));
   m.keys_as_values = r.flag("attention_k_eq_v", false);
   const int64_t kv_heads = r.integer("num_global_key_value_heads", 0);
   if (m.keys_as_values) m.global_kv_heads = kv_heads;
   if (r.flag("use_double_wide_mlp", false) && m.shared_kv_layers > 0) m.shared_kv_d_ff = 2 * m.d_ff;
   r.only("vocab_size_per_layer_input", m.vocab);
+  read_gemma4_experts(r, m);
   r.read_windows(slides_in_gemma4, 512);
+  read_gemma4_layers(r, m);
   m.rope_local_base = 10000;
   r.read_rope();
   turn_windows_locally(m);
@@ -116,14 +177,12 @@ HfFamily gemma4() {
   f.entries = common_entries("rms_norm_eps");
   add_entries(f, {{"head_dim", "head_dim"},
                   {"global_head_dim", "global_head_dim"},
-                  {"num_kv_shared_layers", "shared_kv_layers"},
-                  {"hidden_size_per_layer_input", "layer_input_dim"},
                   {"final_logit_softcapping", "final_soft_cap"}});
-  f.fixed = {{"attention_bias", "false"}, {"enable_moe_block", "false"}};
+  f.fixed = {{"attention_bias", "false"}};
   f.defaults = [](ModelConfig& m) {
     m.attention = AttentionKind::shared, m.value_norm = true, m.layer_scale = true;
     m.norm_eps = 1e-6, m.context = 131072, m.tied_head = true, m.attention_scale = 1;
-    m.head_dim = 256, m.global_head_dim = 512, m.layer_input_dim = 256;
+    m.head_dim = 256, m.global_head_dim = 512;
     m.placement = Placement::double_norm, m.qk_norm = QKNorm::head;
     m.rope_base = 1e6, m.rope_scaling = RopeScale::proportional, m.rope_fraction = 0.25;
   };
@@ -135,13 +194,26 @@ HfFamily gemma4() {
                                {"layer_scale", "layer_scalar"},
                                {"layer_inputs.embedding", "embed_tokens_per_layer"},
                                {"layer_inputs.projection", "per_layer_model_projection"},
-                               {"layer_inputs.norm", "per_layer_projection_norm"}});
+                               {"layer_inputs.norm", "per_layer_projection_norm"},
+                               {"dense_output_norm", "post_feedforward_layernorm_1"},
+                               {"experts_norm", "pre_feedforward_layernorm_2"},
+                               {"experts_output_norm", "post_feedforward_layernorm_2"},
+                               {"mlp.router", "router.proj"},
+                               {"mlp.router.scale", "router.scale"},
+                               {"mlp.router.expert_scale", "router.per_expert_scale"}});
+  for (const auto& [piece, stored] : {std::pair{"mlp.experts.gate", "experts.gate_up_proj"},
+                                      {"mlp.experts.up", "experts.gate_up_proj"},
+                                      {"mlp.experts.down", "experts.down_proj"}})
+    f.rows.push_back({.piece = piece, .stored = stored, .all_experts = true});
   f.write = [](HfWriter& w, const ModelConfig& m) {
     w.rope_by_layer();
     w["attention_k_eq_v"] = m.keys_as_values;
+    w["num_kv_shared_layers"] = m.shared_kv_layers;
+    w["hidden_size_per_layer_input"] = m.layer_input_dim;
     if (m.global_kv_heads > 0) w["num_global_key_value_heads"] = m.global_kv_heads;
     w["use_double_wide_mlp"] = m.shared_kv_d_ff > 0;
     w["vocab_size_per_layer_input"] = m.vocab;
+    write_gemma4_experts(w, m);
   };
   return f;
 }

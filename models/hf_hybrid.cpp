@@ -14,6 +14,14 @@ namespace {
 
 using detail::shown;
 
+/// What only attention has a use for, and a file says whether a layer has it or not.
+void leave_out_attention(ModelConfig& m) {
+  const ModelConfig plain;
+  m.kv_heads = m.heads, m.qk_norm = QKNorm::none, m.attention_gate = false;
+  m.position = Position::none, m.rope_base = plain.rope_base;
+  m.rope_fraction = plain.rope_fraction;
+}
+
 /// layer_types, or, where that is not said, attention in every full_attention_interval-th layer.
 void read_delta_layers(HfReader& r, ModelConfig& m) {
   const int64_t interval = r.integer("full_attention_interval", 4);
@@ -38,6 +46,7 @@ void read_delta_layers(HfReader& r, ModelConfig& m) {
     return;
   }
   m.mixer_pattern = shortest_period(mixers);
+  if (!names_attention(m)) leave_out_attention(m);
 }
 
 void write_delta_layers(HfWriter& w, const ModelConfig& m) {
@@ -169,6 +178,7 @@ void read_jamba(HfReader& r, ModelConfig& m) {
   for (int64_t i = 0; i < m.layers; ++i)
     mixers.emplace_back(i % attention.period == attention.offset ? "attention" : "mamba");
   m.mixer_pattern = shortest_period(mixers);
+  if (!names_attention(m)) leave_out_attention(m);
   m.mamba_inner = m.d_model * r.integer("mamba_expand", 2);
   const Json* rank = r.find("mamba_dt_rank");
   m.mamba_dt_rank = rank && *rank == "auto" ? (m.d_model + 15) / 16 : r.integer("mamba_dt_rank", 0);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "data/checksum.h"
+#include "data/file.h"
 #include "data/json.h"
 #include "models/safetensor_file.h"
 
@@ -17,21 +18,20 @@ std::string checksum(std::span<const std::byte> bytes) {
 }
 
 // Of a weight file all bytes are in its header or in a tensor.
-Json checksums_of(const std::string& path) {
-  const MappedFile file(path);
-  Json j = {{"bytes", file.bytes().size()}};
+Json checksums_of(std::span<const std::byte> bytes, const std::string& path) {
+  Json j = {{"bytes", bytes.size()}};
   if (!path.ends_with(".safetensors")) {
-    j["crc32c"] = checksum(file.bytes());
+    j["crc32c"] = checksum(bytes);
     return j;
   }
-  const Safetensors content = parse_safetensors(file.bytes(), path);
+  const Safetensors content = parse_safetensors(bytes, path);
   size_t data = 0;
   j["tensors"] = Json::object();
   for (const StoredTensor& t : content.tensors) {
     j["tensors"][t.name] = checksum(t.data);
     data += t.data.size();
   }
-  j["header"] = checksum(file.bytes().first(file.bytes().size() - data));
+  j["header"] = checksum(bytes.first(bytes.size() - data));
   return j;
 }
 
@@ -42,6 +42,7 @@ std::string difference(const Json& said, const Json& is) {
            said.value("bytes", Json()).dump();
   const Json sums = is.value("tensors", Json::object()),
              written = said.value("tensors", Json::object());
+  if (!written.is_object()) return "has tensors, was written with " + written.dump();
   for (const auto& [name, sum] : sums.items()) {
     const Json was = written.value(name, Json());
     if (was != sum) return name + " has CRC-32C " + sum.dump() + ", was written with " + was.dump();
@@ -54,26 +55,52 @@ std::string difference(const Json& said, const Json& is) {
        "; take a copy of it, or let `latest` name the checkpoint before it");
 }
 
+Json parsed_manifest(std::string_view text, const std::string& path) {
+  Json manifest = parse_json(text, path);
+  // Written without blanks, so that other bytes are another document, or none.
+  if (!manifest.is_object() || text != manifest.dump() + "\n")
+    damaged(path, "it is not as it was written");
+  return manifest;
+}
+
+const Json& entry_of(const Json& manifest, const std::string& folder, const std::string& name) {
+  const auto said = manifest.find(name);
+  if (said == manifest.end() || !said->is_object())
+    damaged(folder + kManifest, "it does not say what " + name + " holds");
+  return *said;
+}
+
+void check_entry(const Json& said, std::span<const std::byte> bytes, const std::string& path) {
+  const Json is = checksums_of(bytes, path);
+  if (said != is) damaged(path, difference(said, is));
+}
+
 }  // namespace
 
 void write_manifest(const std::string& folder, const std::vector<std::string>& files) {
   Json manifest = Json::object();
-  for (const std::string& name : files) manifest[name] = checksums_of(folder + "/" + name);
+  for (const std::string& name : files) {
+    const MappedFile file(folder + "/" + name);
+    manifest[name] = checksums_of(file.bytes(), file.path());
+  }
   write_file_atomic(folder + kManifest, manifest.dump() + "\n");
 }
 
 void check_manifest(const std::string& folder, const std::vector<std::string>& files) {
   const std::string path = folder + kManifest;
-  const Json manifest = read_json(path);
-  // Written without blanks, so that other bytes are another document, or none.
-  if (!manifest.is_object() || read_file(path) != manifest.dump() + "\n")
-    damaged(path, "it is not as it was written");
+  const Json manifest = parsed_manifest(read_file(path), path);
   for (const std::string& name : files) {
-    const Json said = manifest.value(name, Json());
-    if (!said.is_object()) damaged(path, "it does not say what " + name + " holds");
-    const Json is = checksums_of(folder + "/" + name);
-    if (said != is) damaged(folder + "/" + name, difference(said, is));
+    const Json& said = entry_of(manifest, folder, name);
+    const MappedFile file(folder + "/" + name);
+    check_entry(said, file.bytes(), file.path());
   }
+}
+
+void check_manifest(std::string_view text, const std::string& folder,
+                    std::span<const NamedBytes> files) {
+  const Json manifest = parsed_manifest(text, folder + kManifest);
+  for (const auto& [name, bytes] : files)
+    check_entry(entry_of(manifest, folder, name), bytes, folder + "/" + name);
 }
 
 }  // namespace tally

@@ -1,5 +1,8 @@
 #pragma once
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tally {
@@ -15,5 +18,16 @@ void write_manifest(const std::string& folder, const std::vector<std::string>& f
 void check_manifest(const std::string& folder,
                     const std::vector<std::string>& files = {
                         "model.safetensors", "optimizer.safetensors", "state.json"});
+
+/// One file of a checkpoint: its name in the folder and its content.
+struct NamedBytes {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
+/// check_manifest of files in memory: `manifest` is the text of manifest.json, `folder` stands
+/// before the names in errors.
+void check_manifest(std::string_view manifest, const std::string& folder,
+                    std::span<const NamedBytes> files);
 
 }  // namespace tally

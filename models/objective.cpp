@@ -95,7 +95,6 @@ void check_objective(const ModelConfig& m, const TrainConfig& t, const std::stri
     unused(t.sentinels == plain.sentinels, "sentinels");
   }
   if (decoder) return;
-  unused(t.recompute == "none", "recompute");
   unused(t.sample_every == 0, "sample_every");
 }
 
@@ -110,6 +109,7 @@ Objective::Objective(const ModelConfig& m, const TrainConfig& t, const Objective
       start_(tokens.start) {
   masked_.vocab = m.vocab, masked_.mask_id = tokens.mask, masked_.rate = t.corruption;
   masked_.never = tokens.never, masked_.at_least_one = true;
+  masked_.boundary = m.document_end;
   if (kind_ != Architecture::encoder_decoder) return;
   const SpanCount cut = span_count(spans_, window);
   length_ = cut.tokens + cut.spans + 1;

@@ -37,13 +37,15 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
   for (int64_t i = 0; i < c.layers; ++i) n.expert_layers += has_experts(c, i);
   const int64_t shared = shared_expert_width(c);
   for (int64_t i = 0; i < c.layers; ++i) {
-    if (has_experts(c, i)) continue;
+    if (has_experts(c, i) && !c.dense_branch) continue;
     n.parameters += layer(layer_shape(c, i).d_ff);
     n.multiplied += products(layer_shape(c, i).d_ff);
   }
   if (n.expert_layers == 0) return n;
-  const int64_t gate = c.shared_expert_gate ? d : 0;
-  n.parameters += n.expert_layers * (c.experts * (d + c.router_bias + layer(c.expert_d_ff)) +
+  const int64_t gate = c.shared_expert_gate ? d : 0,
+                router = c.experts * (d + c.router_bias + c.router_expert_scale) +
+                         (c.router_norm ? d : 0);
+  n.parameters += n.expert_layers * (router + c.experts * layer(c.expert_d_ff) +
                                      (shared > 0 ? layer(shared) : 0) + gate);
   n.multiplied += n.expert_layers * (c.experts * d + c.experts_per_token * products(c.expert_d_ff) +
                                      products(shared) + gate);
@@ -52,6 +54,9 @@ FeedForwardCounts feed_forward_counts(const ModelConfig& c) {
 
 int64_t norm_count(const ModelConfig& c) {
   return c.layers * norms_of(c).count() + c.embedding_norm + (c.final_norm == FinalNorm::on);
+}
+int64_t branch_norm_count(const ModelConfig& c) {
+  return c.dense_branch ? 3 * feed_forward_counts(c).expert_layers : 0;
 }
 int64_t norm_width(const ModelConfig& c) {
   if (c.norm == Norm::scale_norm) return 1;
@@ -78,16 +83,19 @@ ParameterCount parameter_counts(const ModelConfig& c) {
   const int64_t attention_layers = mixer_layers(c).attention;
   n.recurrence = recurrence_counts(c).parameters;
   n.attention = attention_layers * latent_counts(c).matrices + shared_counts(c).matrices;
+  const int64_t sinks = c.attention_sink ? c.heads : 0;
+  if (is_latent(c)) n.attention += attention_layers * sinks;
   if (!is_latent(c) && !is_shared(c))
-    n.attention = attention_layers *
-                  ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
-                   (c.attention_output_bias ? c.d_model : 0) +
-                   (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
-                   (c.attention_gate ? q * c.d_model : 0) + (c.attention_sink ? c.heads : 0));
+    n.attention =
+        attention_layers * ((2 * q + 2 * kv) * c.d_model + (c.qkv_bias ? q + 2 * kv : 0) +
+                            (c.attention_output_bias ? c.d_model : 0) +
+                            (c.position == Position::xl_relative ? q * (c.d_model + 2) : 0) +
+                            (c.attention_gate ? q * c.d_model : 0) + sinks);
   n.mlp = feed_forward_counts(c).parameters;
   const LayerInputCounts inputs = layer_input_counts(c);
   n.layer_inputs = inputs.table + inputs.matrices;
-  n.norms = norm_count(c) * norm_width(c) + qk_norm_parameters(c) + inputs.norms;
+  n.norms =
+      (norm_count(c) + branch_norm_count(c)) * norm_width(c) + qk_norm_parameters(c) + inputs.norms;
   n.gains = c.residual_gain == ResidualGain::none
                 ? 0
                 : 2 * c.layers * (c.residual_gain == ResidualGain::scalar ? 1 : c.d_model);

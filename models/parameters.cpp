@@ -94,6 +94,7 @@ class SpecList {
     if (gains) add(at + "kv_norm.weight", {c.kv_lora_rank}, Role::norm);
     linear(at + "kv_up", c.heads * (c.qk_nope_head_dim + c.v_head_dim), c.kv_lora_rank, false,
            Role::projection);
+    if (c.attention_sink) add(at + "sink", {c.heads}, Role::bias);
     linear(at + "out", d, c.heads * c.v_head_dim, false, Role::residual_projection);
   }
   void shared(const std::string& at) {
@@ -161,6 +162,8 @@ class SpecList {
                   shared = shared_expert_width(c);
     const std::string up = c.gated ? "gate_up" : "up";
     linear(at + "mlp.router", e, d, c.router_bias, Role::projection);
+    if (c.router_norm) add(at + "mlp.router.scale", {d}, Role::ones);
+    if (c.router_expert_scale) add(at + "mlp.router.expert_scale", {e}, Role::ones);
     add(at + "mlp.experts." + up + ".weight", {e, wide, d}, Role::projection);
     if (c.mlp_bias) add(at + "mlp.experts." + up + ".bias", {e, wide}, Role::bias);
     add(at + "mlp.experts.down.weight", {e, d, f}, Role::residual_projection);
@@ -177,10 +180,9 @@ class SpecList {
     const int64_t wide = layer_shape(c, layer_).d_ff;
     norm(at + "mlp_norm", norms_of(c).mlp);
     shift(at + "mlp_shift");
-    if (has_experts(c, layer_)) {
-      experts(at);
-    } else if (c.fused_parallel) {
-      // The first matrices are in the block's input.
+    const bool dense = c.dense_branch || !has_experts(c, layer_);
+    if (!dense || c.fused_parallel) {
+      // There are none, or the first matrices are in the block's input.
     } else if (c.gated && c.fused_gate_up) {
       linear(at + "mlp.gate_up", 2 * wide, c.d_model, c.mlp_bias, Role::projection);
     } else {
@@ -194,8 +196,13 @@ class SpecList {
       add(at + "mlp.alpha_p", {}, Role::curve);
       add(at + "mlp.alpha_n", {}, Role::curve);
     }
-    if (!has_experts(c, layer_))
-      linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
+    if (dense) linear(at + "mlp.down", c.d_model, wide, c.mlp_bias, Role::residual_projection);
+    if (has_experts(c, layer_)) {
+      norm(at + "dense_output_norm", c.dense_branch);
+      norm(at + "experts_norm", c.dense_branch);
+      experts(at);
+      norm(at + "experts_output_norm", c.dense_branch);
+    }
     norm(at + "mlp_output_norm", norms_of(c).behind);
     gain(at + "mlp_gain");
   }

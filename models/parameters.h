@@ -62,8 +62,10 @@ struct FeedForwardCounts {
 };
 FeedForwardCounts feed_forward_counts(const ModelConfig&);
 
-/// Norms of the model, and parameters of one.
+/// Norms of the model, and parameters of one. Those that part experts from a dense branch are
+/// counted by themselves: layers without experts lack them.
 int64_t norm_count(const ModelConfig&);
+int64_t branch_norm_count(const ModelConfig&);
 int64_t norm_width(const ModelConfig&);
 /// Those of the norms of queries and keys of all layers, or of latent attention's.
 int64_t qk_norm_parameters(const ModelConfig&);

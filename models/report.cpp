@@ -16,11 +16,16 @@ double live() { return static_cast<double>(backend(kMeta).memory().live); }
 
 Tensor meta_ids(int64_t batch, int64_t tokens) { return empty({batch, tokens}, DType::i64, kMeta); }
 
-void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
-  model.recompute = recompute_layers(o.recompute, r.config.layers, "account");
+void train_pass(const ModelConfig& c, const ReportOptions& o, Report& r) {
+  const auto model = build_language_model(c, o.dtype, kMeta);
+  model->set_recompute(recompute_layers(o.recompute, c.all_layers(), "account"));
   const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
   Generator dropout;
-  TrainingStep step(model, optimizer, {o.batch, o.seq, o.accumulation, 1}, dropout);
+  StepOptions shape{o.batch, o.seq, o.accumulation, 1};
+  if (c.architecture == Architecture::encoder_decoder)
+    shape.source = o.source > 0 ? o.source : o.seq;
+  shape.counts_targets = c.architecture != Architecture::decoder;
+  TrainingStep step(*model, optimizer, shape, dropout);
   r.optimizer = optim::state_bytes(step.optimizer());
   r.gradients = r.weights;
   backend(kMeta).reset_peak();
@@ -31,6 +36,20 @@ void train_pass(nn::Decoder& model, const ReportOptions& o, Report& r) {
   };
   step.gradients([](int64_t, const BatchSpans&) {});
   step.update(1e-3);
+}
+
+void decoder_pass(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
+  const auto model = build_model(c, o.dtype, kMeta);
+  if (!o.decode) {
+    backend(kMeta).reset_peak();
+    model->logits(meta_ids(o.batch, o.seq));
+    return;
+  }
+  nn::KVCache cache = model->make_cache(o.batch, o.seq + 1);
+  model->next_logits(meta_ids(o.batch, o.seq), cache);
+  ledger.clear();
+  backend(kMeta).reset_peak();
+  model->next_logits(meta_ids(o.batch, 1), cache);
 }
 
 }  // namespace
@@ -48,29 +67,19 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   r.options = o;
   r.parameters = parameter_counts(config);
   r.weights = static_cast<double>(r.parameters.total()) * static_cast<double>(size_of(o.dtype));
-  const bool decoder = config.architecture == Architecture::decoder;
   const CacheSize cached = cache_size(config, needed, o.seq);
   r.kv_cache_per_token = cached.numbers_per_token * static_cast<double>(size_of(o.dtype));
   r.kv_cache = cached.numbers * static_cast<double>(o.batch * size_of(o.dtype)) +
                cached.state * static_cast<double>(o.batch * size_of(acc_dtype(o.dtype)));
   r.tokens = o.batch * (o.decode ? 1 : o.seq) * (o.train ? o.accumulation : 1);
   const double outside = live();  // of others who are at work on meta
-  const auto model = decoder ? build_model(config, o.dtype, kMeta) : nullptr;
   Ledger ledger;
-  if (!decoder) {
-    architecture_pass(config, o, r, ledger);
-  } else if (o.train) {
-    train_pass(*model, o, r);
-  } else if (o.decode) {
-    nn::KVCache cache = model->make_cache(o.batch, needed);
-    model->next_logits(meta_ids(o.batch, o.seq), cache);
-    ledger.clear();
-    backend(kMeta).reset_peak();
-    model->next_logits(meta_ids(o.batch, 1), cache);
-  } else {
-    backend(kMeta).reset_peak();
-    model->logits(meta_ids(o.batch, o.seq));
-  }
+  if (o.train)
+    train_pass(config, o, r);
+  else if (config.architecture != Architecture::decoder)
+    architecture_pass(config, o, ledger);
+  else
+    decoder_pass(config, o, ledger);
   r.peak = static_cast<double>(backend(kMeta).memory().peak) - outside;
   r.entries.assign(ledger.entries().begin(), ledger.entries().end());
   r.by_op = ledger.totals(Ledger::By::op);
@@ -101,7 +110,7 @@ RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions option
   const auto choice = [&](int64_t layers) {
     RecomputeChoice c;
     c.layers = layers;
-    c.recompute = options.recompute = recompute_first(layers, config.layers);
+    c.recompute = options.recompute = recompute_first(layers, config.all_layers());
     const Report r = make_report(config, options);
     c.peak = r.peak;
     for (const LedgerTotal& phase : r.by_phase) {
@@ -111,9 +120,9 @@ RecomputeChoice choose_recompute(const ModelConfig& config, ReportOptions option
     return c;
   };
   RecomputeChoice best = choice(0);
-  if (best.fits || config.architecture != Architecture::decoder) return best;
-  best = choice(config.layers);
-  int64_t low = 0, high = config.layers;  // low does not fit, high does if any does
+  if (best.fits) return best;
+  best = choice(config.all_layers());
+  int64_t low = 0, high = config.all_layers();  // low does not fit, high does if any does
   while (best.fits && high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     const RecomputeChoice c = choice(middle);

@@ -246,10 +246,17 @@ uint64_t RunDirectory::State::dropout_position(const std::string& checkpoint) co
 }
 
 RunDirectory::State RunDirectory::read_state(const std::string& checkpoint) const {
-  const Json json = read_json(checkpoint + "/state.json");
-  check(json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
-            json.contains("facts") && json["facts"].is_object(),
+  return parse_state(read_file(checkpoint + "/state.json"), checkpoint);
+}
+
+RunDirectory::State RunDirectory::parse_state(std::string_view text,
+                                              const std::string& checkpoint) {
+  const Json json = parse_json(text, checkpoint + "/state.json");
+  check(json.is_object() && json.contains("step") && json.contains("facts") &&
+            json["facts"].is_object(),
         checkpoint, "/state.json: must hold `step` and `facts`");
+  check(json["step"].is_number_unsigned() && json["step"].get<uint64_t>() <= INT64_MAX, checkpoint,
+        "/state.json: step must be a whole number, 0 or more; it is ", json["step"].dump());
   State state;
   state.step = json["step"].get<int64_t>();
   for (const auto& [key, value] : json["facts"].items()) {

@@ -54,6 +54,8 @@ class RunDirectory {
   /// Folder of the best one. Error where the run keeps none.
   std::string best() const;
   State read_state(const std::string& checkpoint) const;
+  /// The same of state.json's text.
+  static State parse_state(std::string_view text, const std::string& checkpoint);
   /// Copies stored values into tensors of the same names, shapes and types. Error by name
   /// otherwise.
   static void load(const std::string& file, const NamedTensors& into);

@@ -109,8 +109,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   const TrainConfig& t = config_.train;
   check_dtype(dtype);
   initialise(*model_, config_.model, static_cast<uint64_t>(t.seed));
-  if (config_.model.architecture == Architecture::decoder)
-    decoder().recompute = recompute_layers(t.recompute, config_.model.layers);
+  model_->set_recompute(recompute_layers(t.recompute, config_.model.all_layers()));
   const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
     return optim::make_optimizer(model, choice);
   };

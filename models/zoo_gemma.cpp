@@ -123,6 +123,18 @@ Family gemma4() {
   return f;
 }
 
+/// The same with 128 experts beside the dense layer of every block.
+Family gemma4_experts() {
+  Family f = gemma4();
+  ModelConfig& m = f.base;
+  m.window = 1024, m.global_kv_heads = 2, m.keys_as_values = true;
+  m.experts = 128, m.experts_per_token = 8, m.expert_d_ff = 704;
+  m.dense_branch = m.router_norm = m.router_expert_scale = true;
+  f.key = "gemma-4-moe", f.name = "Gemma 4, experts";
+  f.sizes = {{"gemma-4-26b-a4b", 30, 2816, 16, 8, 256, 2112, 262144, 131072}};
+  return f;
+}
+
 Family grok1() {
   ModelConfig m = llama_block(1e-5, 1e4);
   m.placement = Placement::double_norm, m.activation = Activation::gelu_tanh, m.tied_head = true;
@@ -143,6 +155,8 @@ Family grok1() {
 
 }  // namespace
 
-std::vector<Family> gemma_families() { return {gemma1(), gemma2(), gemma3(), gemma4(), grok1()}; }
+std::vector<Family> gemma_families() {
+  return {gemma1(), gemma2(), gemma3(), gemma4(), gemma4_experts(), grok1()};
+}
 
 }  // namespace tally::zoo

@@ -67,6 +67,9 @@ ModelConfig scaled(const Family& family, const Scale& s, const TrainConfig& trai
     const auto wide = static_cast<double>(full.heads * full.head_dim);
     m.head_dim = up_to_multiple(wide * shrink / static_cast<double>(s.heads), 16);
   }
+  if (full.global_head_dim > 0)
+    m.global_head_dim = full.global_head_dim * m.head_dim / full.head_dim;
+  m.global_kv_heads = std::min(full.global_kv_heads, m.kv_heads);
   // Sizes of recurrences follow those of heads.
   m.delta_key_heads = m.delta_value_heads = m.delta_key_dim = m.delta_value_dim = 0;
   m.mamba_inner = m.mamba_dt_rank = 0;

@@ -183,9 +183,7 @@ Attention::Attention(const AttentionOptions& o, DType dtype, Device device) : op
   }
   out = make(o.d_model, q_rows, o.out_bias);
   qk_norm = QKNorm::make(o.qk_norm, o.heads, o.kv_heads, o.head_dim, dtype, device);
-  check(!o.sink || !o.off_by_one, "attention: a sink is learned, or 0 with off_by_one; not both");
-  if (o.sink) sink = empty({o.heads}, dtype, device);
-  if (o.off_by_one) sink = zeros({o.heads}, dtype, device);
+  sink = make_sink(o.sink, o.off_by_one, o.heads, dtype, device);
   if (o.gate) gate = make(q_rows, o.d_model, false);
   if (o.shift) shift = empty({}, dtype, device);
   if (!o.xl_relative) return;
@@ -237,16 +235,20 @@ Tensor Attention::attend_cached(const AttentionLayer::Heads& heads, const Positi
   const bool ordered =
       positions.bias.defined() || positions.documents.defined() || options.alibi != 0;
   const KVCache::Layer::Seen seen = cache.append(heads.k, heads.v, ordered);
-  const int64_t count = seen.keys.size(1);  // the last of what the bias is for
-  const Tensor bias = positions.bias.defined()
-                          ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
-                          : Tensor();
-  const Tensor documents =
-      positions.documents.defined()
-          ? positions.documents.narrow(1, positions.documents.size(1) - count, count)
-          : Tensor();
-  return ops::Attention::forward(heads.q, seen.keys, seen.values, {}, bias, documents, sink,
-                                 options, nullptr);
+  const int64_t count = seen.keys.size(1);
+  return ops::Attention::forward(
+      heads.q, seen.keys, seen.values, {}, of_last_keys(positions.bias, -1, count),
+      of_last_keys(positions.documents, 1, count), sink, options, nullptr);
+}
+
+Tensor of_last_keys(const Tensor& t, int axis, int64_t count) {
+  return t.defined() ? t.narrow(axis, t.size(axis) - count, count) : t;
+}
+
+Tensor make_sink(bool learned, bool off_by_one, int64_t heads, DType dtype, Device device) {
+  check(!learned || !off_by_one, "attention: a sink is learned, or 0 with off_by_one; not both");
+  if (off_by_one) return zeros({heads}, dtype, device);
+  return learned ? empty({heads}, dtype, device) : Tensor();
 }
 
 int64_t cached_window(const ops::AttentionOptions& o) {

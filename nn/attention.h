@@ -84,6 +84,12 @@ struct AttentionLayer {
   static std::array<Tensor, 19> backward(const Tensor& dy, Saved&& s, const Into<19>& into = {});
 };
 
+/// The last `count` along an axis of what is told of all keys, those that a cache hands out; undefined
+/// stays undefined.
+Tensor of_last_keys(const Tensor& t, int axis, int64_t count);
+/// The score without a value that heads (H) have in the softmax: learned, 0 with `off_by_one`, or
+/// undefined. Error where it should be both.
+Tensor make_sink(bool learned, bool off_by_one, int64_t heads, DType dtype, Device device);
 /// Tokens that a cache has to keep for queries that see this; 0: all.
 int64_t cached_window(const ops::AttentionOptions& o);
 

@@ -33,6 +33,8 @@ NormOptions second_norm(const Block::Options& o) {
 NormOptions output_norm(const Block::Options& o) {
   return norm_if(behind_branch(o.placement), o.norm);
 }
+bool has_both(const Block::Options& o) { return o.dense_branch && o.experts; }
+NormOptions branch_norm(const Block::Options& o) { return norm_if(has_both(o), o.norm); }
 Tensor gain_of(const Block::Options& o, DType dtype, Device device) {
   if (o.residual.gain == ResidualGain::none) return {};
   const bool one = o.residual.gain == ResidualGain::scalar;
@@ -59,6 +61,9 @@ Block::Block(const Options& o, DType dtype, Device device)
       attention_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       attention_gain(gain_of(o, dtype, device)),
       mlp_norm(second_norm(o), o.attention.d_model, dtype, device),
+      dense_output_norm(branch_norm(o), o.attention.d_model, dtype, device),
+      experts_norm(branch_norm(o), o.attention.d_model, dtype, device),
+      experts_output_norm(branch_norm(o), o.attention.d_model, dtype, device),
       mlp_output_norm(output_norm(o), o.attention.d_model, dtype, device),
       mlp_gain(gain_of(o, dtype, device)),
       options_(o) {
@@ -86,10 +91,11 @@ Block::Block(const Options& o, DType dtype, Device device)
   if (o.scaled) layer_scale = full({1}, 1, dtype, device);
   if (o.delta_net) delta_net.emplace(*o.delta_net, dtype, device);
   if (o.mamba) mamba.emplace(*o.mamba, dtype, device);
-  if (o.experts)
-    experts.emplace(*o.experts, dtype, device);
-  else
-    mlp.emplace(mlp_part(o), dtype, device);
+  check(!has_both(o) || (o.placement == Placement::double_norm && o.parallel == Parallel::none),
+        "block: a dense branch beside experts has norms on both sides; choose placement = double "
+        "and parallel = none");
+  if (o.experts) experts.emplace(*o.experts, dtype, device);
+  if (!o.experts || o.dense_branch) mlp.emplace(mlp_part(o), dtype, device);
   if (!o.fused_parallel) return;
   check(!o.experts && !o.latent && !o.shared && o.parallel == Parallel::shared_norm &&
             !behind_branch(o.placement) && !attention_gain.defined() && o.residual.drop == 0 &&
@@ -162,30 +168,43 @@ std::array<Tensor, 2> Block::through(const Tensor& x, const Attend& attend,
   if (options_.parallel == Parallel::two_norms) seen = x;
   Tensor balance;
   if (!post) seen = normed(mlp_norm, "mlp_norm", seen);
-  Tensor y = feed_forward(shifted(seen, mlp_shift), balance, dropout != nullptr);
+  Tensor y = feed_forward(shifted(seen, mlp_shift), h, balance, dropout != nullptr);
   seen = Tensor();
   y = join(h, normed(mlp_output_norm, "mlp_output_norm", y), mlp_gain, dropout);
   return {post ? normed(mlp_norm, "mlp_norm", y) : y, balance};
 }
 
-Tensor Block::feed_forward(const Tensor& x, Tensor& balance, bool training) const {
+Tensor Block::feed_forward(const Tensor& x, const Tensor& stream, Tensor& balance,
+                           bool training) const {
   if (!experts) return mlp->forward(x);
+  Tensor dense, given = x, seen;
+  if (mlp) {
+    dense = normed(dense_output_norm, "dense_output_norm", mlp->forward(x));
+    given = normed(experts_norm, "experts_norm", stream);
+    seen = stream;
+  }
+  MixtureOutput out;
+  {
+    const ModuleScope scope("mlp");
+    out = experts->route(given, training, seen);
+    if (options_.balance) balance = out.balance_loss();
+  }
+  if (!mlp) return out.y;
+  out.y = normed(experts_output_norm, "experts_output_norm", out.y);
   const ModuleScope scope("mlp");
-  const MixtureOutput out = experts->route(x, training);
-  if (options_.balance) balance = out.balance_loss();
-  return out.y;
+  return add(dense, out.y);
 }
 
 Tensor Block::mix(const Tensor& x, const Positions& positions, Generator* dropout) const {
-  if (delta_net) return delta_net->forward(x);
-  if (mamba) return mamba->forward(x);
+  if (delta_net) return delta_net->forward(x, positions.documents);
+  if (mamba) return mamba->forward(x, positions.documents);
   if (shared) return shared->forward(x, positions, handed_on(positions), dropout);
   return latent ? latent->forward(x, positions, dropout) : attention.forward(x, positions, dropout);
 }
 
 Tensor Block::mix_cached(const Tensor& x, const Positions& positions, KVCache::Layer& cache) const {
-  if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)));
-  if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)));
+  if (delta_net) return delta_net->forward_cached(x, cache.advance(x.size(1)), positions.documents);
+  if (mamba) return mamba->forward_cached(x, cache.advance(x.size(1)), positions.documents);
   if (shared) return shared->forward_cached(x, positions, handed_on(positions), cache);
   return latent ? latent->forward_cached(x, positions, cache)
                 : attention.forward_cached(x, positions, cache);
@@ -243,10 +262,11 @@ void Block::visit(Visitor& v) {
   v.parameter("attention_gain", attention_gain);
   v.child("mlp_norm", mlp_norm);
   v.parameter("mlp_shift", mlp_shift);
-  if (experts)
-    v.child("mlp", *experts);
-  else
-    v.child("mlp", *mlp);
+  if (mlp) v.child("mlp", *mlp);
+  v.child("dense_output_norm", dense_output_norm);
+  v.child("experts_norm", experts_norm);
+  if (experts) v.child("mlp", *experts);
+  v.child("experts_output_norm", experts_output_norm);
   v.child("mlp_output_norm", mlp_output_norm);
   v.parameter("mlp_gain", mlp_gain);
   if (layer_input) v.child("layer_input", *layer_input);

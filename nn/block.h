@@ -71,7 +71,10 @@ class Block : public Module {
     std::optional<MambaOptions> mamba;
     FeedForwardOptions mlp;
     std::optional<MixtureOptions> experts;  // in place of mlp
-    bool balance = false;                   // compute what keeps their load even
+    /// mlp stands beside the experts, each between norms of its own, and the router sees the stream:
+    /// y = h + N(N1(mlp(Np(h))) + N2(experts(Np2(h)))), as Gemma 4 has it. In `double_norm` alone.
+    bool dense_branch = false;
+    bool balance = false;  // compute what keeps their load even
   };
   Block(const Options& o, DType dtype, Device device);
 
@@ -103,8 +106,9 @@ class Block : public Module {
   Tensor attention_gain;              // () or (D), absent without
   Tensor attention_shift, mlp_shift;  // () before a branch's first matrix, absent without
   Norm mlp_norm;
-  std::optional<FeedForward> mlp;  // or experts
+  std::optional<FeedForward> mlp;  // or experts, or both: dense_branch
   std::optional<MixtureOfExperts> experts;
+  Norm dense_output_norm, experts_norm, experts_output_norm;  // N1, Np2 and N2 of a dense branch
   Norm mlp_output_norm;
   Tensor mlp_gain;
   std::optional<LayerInput> layer_input;
@@ -121,7 +125,7 @@ class Block : public Module {
                KVCache::Layer* cache) const;
   template <class Attend>
   std::array<Tensor, 2> through(const Tensor& x, const Attend& attend, Generator* dropout) const;
-  Tensor feed_forward(const Tensor& x, Tensor& balance, bool training) const;
+  Tensor feed_forward(const Tensor& x, const Tensor& stream, Tensor& balance, bool training) const;
   Tensor finish(Tensor y, const Positions& positions) const;
   Tensor join(const Tensor& stream, const Tensor& branch, const Tensor& gain,
               Generator* dropout) const;

@@ -44,15 +44,16 @@ CrossLayer::Memory CrossLayer::project(const Tensor& memory, const Tensor& w_k, 
 
 Tensor CrossLayer::attend(const Tensor& x, const Memory& memory, const Tensor& w_q,
                           const Tensor& b_q, const Tensor& w_out, const Tensor& b_out,
-                          const Tensor& mask, const Tensor& bias, const Attrs& a, Saved* s) {
+                          const Tensor& mask, const Tensor& bias, const Tensor& documents,
+                          const Attrs& a, Saved* s) {
   check_sequence("x", "(B, T, D)", x);
   check_rows("the weight of q", w_q, a.heads * a.head_dim);
   check(x.size(0) == memory.k.size(0), "cross_attention_layer: x and memory must have one batch; ",
         "got B = ", x.size(0), " and ", memory.k.size(0), in_module());
   const Tensor q = ops::Linear::forward(x, w_q, b_q, {}, s ? &s->q : nullptr);
   const Tensor o = ops::Attention::forward(heads_of(q, 0, a.heads, a.head_dim), memory.k, memory.v,
-                                           of_keys(mask, memory.k), bias, {}, {}, a.attention,
-                                           s ? &s->attention : nullptr);
+                                           of_keys(mask, memory.k), bias, documents, {},
+                                           a.attention, s ? &s->attention : nullptr);
   return ops::Linear::forward(o.reshape(q.shape()), w_out, b_out, {}, s ? &s->out : nullptr);
 }
 
@@ -60,13 +61,13 @@ Tensor CrossLayer::forward(const Tensor& x, const Tensor& memory, const Tensor& 
                            const Tensor& b_q, const Tensor& w_k, const Tensor& b_k,
                            const Tensor& w_v, const Tensor& b_v, const Tensor& w_out,
                            const Tensor& b_out, const Tensor& mask, const Tensor& bias,
-                           const Attrs& a, Saved* s) {
+                           const Tensor& documents, const Attrs& a, Saved* s) {
   const Memory kv = project(memory, w_k, b_k, w_v, b_v, a, s);
   if (s) s->attrs = a, s->fused = !w_v.defined(), s->keys = memory.size(1);
-  return attend(x, kv, w_q, b_q, w_out, b_out, mask, bias, a, s);
+  return attend(x, kv, w_q, b_q, w_out, b_out, mask, bias, documents, a, s);
 }
 
-std::array<Tensor, 12> CrossLayer::backward(const Tensor& dy, Saved&& s, const Into<12>& into) {
+std::array<Tensor, 13> CrossLayer::backward(const Tensor& dy, Saved&& s, const Into<13>& into) {
   check_sequence("the gradient of the output", "(B, T, D)", dy);
   const int64_t b = dy.size(0), t = dy.size(1), h = s.attrs.heads, g = s.attrs.kv_heads,
                 d = s.attrs.head_dim;
@@ -86,11 +87,11 @@ std::array<Tensor, 12> CrossLayer::backward(const Tensor& dy, Saved&& s, const I
   d_o = Tensor();
   auto [dx, dw_q, db_q] = ops::Linear::backward(dq, std::move(s.q), into.pick(0, 2, 3));
   auto [dm, dw_k, db_k] = ops::Linear::backward(dk, std::move(s.k), into.pick(1, 4, 5));
-  if (s.fused) return {dx, dm, dw_q, db_q, dw_k, db_k, {}, {}, dw_out, db_out, {}, dbias};
+  if (s.fused) return {dx, dm, dw_q, db_q, dw_k, db_k, {}, {}, dw_out, db_out, {}, dbias, {}};
   Into<3> more = into.pick(1, 6, 7);  // the memory feeds both: the second product adds to the first
   more.target[0] = dm, more.overwrite[0] = false;
   auto [dm_sum, dw_v, db_v] = ops::Linear::backward(dv, std::move(s.v), more);
-  return {dx, dm_sum, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}, dbias};
+  return {dx, dm_sum, dw_q, db_q, dw_k, db_k, dw_v, db_v, dw_out, db_out, {}, dbias, {}};
 }
 
 CrossAttention::CrossAttention(const CrossAttentionOptions& o, DType dtype, Device device)
@@ -112,17 +113,19 @@ CrossAttention::CrossAttention(const CrossAttentionOptions& o, DType dtype, Devi
 CrossLayer::Attrs CrossAttention::attrs() const {
   CrossLayer::Attrs a;
   a.heads = options_.heads, a.kv_heads = options_.kv_heads, a.head_dim = options_.head_dim;
+  a.attention = options_.scores;
   a.attention.causal = options_.causal;
   a.attention.scale = options_.scale;
   return a;
 }
 
 Tensor CrossAttention::forward(const Tensor& x, const Tensor& memory, const Tensor& mask,
-                               const Tensor& bias, Generator* dropout) const {
+                               const Tensor& bias, Generator* dropout,
+                               const Tensor& documents) const {
   CrossLayer::Attrs a = attrs();
   a.attention.dropout = attention_dropout(options_.dropout, dropout);
   return apply<CrossLayer>(a, x, memory, q.weight, q.bias, k.weight, k.bias, v.weight, v.bias,
-                           out.weight, out.bias, mask, bias);
+                           out.weight, out.bias, mask, bias, documents);
 }
 
 CrossAttention::Memory CrossAttention::remember(const Tensor& memory) const {
@@ -133,8 +136,8 @@ CrossAttention::Memory CrossAttention::remember(const Tensor& memory) const {
 Tensor CrossAttention::recall(const Tensor& x, const Memory& memory, const Tensor& mask,
                               const Tensor& bias) const {
   const PauseTape values_only;
-  return CrossLayer::attend(x, memory, q.weight, q.bias, out.weight, out.bias, mask, bias, attrs(),
-                            nullptr);
+  return CrossLayer::attend(x, memory, q.weight, q.bias, out.weight, out.bias, mask, bias, {},
+                            attrs(), nullptr);
 }
 
 Tensor CrossAttention::forward_cached(const Tensor& x, const Tensor& bias,

@@ -8,7 +8,8 @@ namespace tally::nn {
 // attention of an encoder over itself.
 //
 //   q = x Wq^T + bq      k, v = m Wk^T + bk, m Wv^T + bv      split into heads
-//   o = attention(q, k, v), the keys that the mask hides and the bias of the scores as given
+//   o = attention(q, k, v), the keys that the mask hides and the bias of the scores as given;
+//       where x is the memory too, tokens of one document alone may see each other
 //   y = o Wo^T + bo
 //
 // With Wv absent, Wk holds both as rows [k | v]: one product instead of two.
@@ -16,6 +17,7 @@ namespace tally::nn {
 //   x, y (B,T,D)    m, memory (B,S,E)    Wq (H K, D)    Wk, Wv (G K, E) or Wk (2 G K, E)
 //   Wo (D, H K)     biases of the rows or absent
 //   mask (B,S) of u8, 1 = a token, 0 = padding, or absent    bias broadcasts to (B,H,T,S), or absent
+//   documents (B,S) i64, as ops::Attention, or absent
 struct CrossAttentionLayer {
   static constexpr const char* name = "cross_attention_layer";
   struct Attrs {
@@ -39,14 +41,14 @@ struct CrossAttentionLayer {
   /// y of queries over keys and values that are there.
   static Tensor attend(const Tensor& x, const Memory& memory, const Tensor& w_q, const Tensor& b_q,
                        const Tensor& w_out, const Tensor& b_out, const Tensor& mask,
-                       const Tensor& bias, const Attrs& a, Saved* s);
+                       const Tensor& bias, const Tensor& documents, const Attrs& a, Saved* s);
 
   static Tensor forward(const Tensor& x, const Tensor& memory, const Tensor& w_q, const Tensor& b_q,
                         const Tensor& w_k, const Tensor& b_k, const Tensor& w_v, const Tensor& b_v,
                         const Tensor& w_out, const Tensor& b_out, const Tensor& mask,
-                        const Tensor& bias, const Attrs& a, Saved* s);
+                        const Tensor& bias, const Tensor& documents, const Attrs& a, Saved* s);
 
-  static std::array<Tensor, 12> backward(const Tensor& dy, Saved&& s, const Into<12>& into = {});
+  static std::array<Tensor, 13> backward(const Tensor& dy, Saved&& s, const Into<13>& into = {});
 };
 
 struct CrossAttentionOptions {
@@ -57,6 +59,9 @@ struct CrossAttentionOptions {
   bool causal = false;          // over itself alone: a token sees itself and what came before it
   std::optional<double> scale;  // of q.k; 1 / sqrt(K) where not given (T5: 1)
   double dropout = 0;
+  /// Over itself: a window, global tokens; the cap of the scores. `causal`, `scale` and `dropout` stand
+  /// above.
+  ops::AttentionOptions scores;
 };
 
 /// The layer with its parameters; CrossAttentionLayer above says what it computes.
@@ -65,10 +70,10 @@ class CrossAttention : public Module {
   using Memory = CrossAttentionLayer::Memory;
 
   CrossAttention(const CrossAttentionOptions& o, DType dtype, Device device);
-  /// x, y (B,T,D)   memory (B,S,E)   mask (B,S) and bias of the scores, or undefined
+  /// x, y (B,T,D)   memory (B,S,E)   mask (B,S), bias of the scores, documents (B,S), or undefined
   /// `dropout` takes a stream of random numbers when given, and is off when null.
   Tensor forward(const Tensor& x, const Tensor& memory, const Tensor& mask, const Tensor& bias,
-                 Generator* dropout) const;
+                 Generator* dropout, const Tensor& documents = {}) const;
   /// Keys and values of a memory, to be computed once for all tokens that are generated. Not
   /// recorded.
   Memory remember(const Tensor& memory) const;

@@ -132,15 +132,22 @@ std::array<Tensor, 2> Decoder::through_block(size_t i, const Tensor& x, const Po
   const ModuleScope scope("blocks", static_cast<int>(i));
   const Block& block = *blocks[i];
   if (i >= recompute.size() || !recompute[i]) return block.run(x, places, dropout);
-  check(!block.shared && !block.layer_input,
-        "decoder: a layer that hands on keys and values, or has an input of its own, cannot be "
-        "computed again; set recompute to none");
-  const auto segment = [&block, table = places.table, offset = places.offset,
+  const bool takes = block.shared && block.shared->takes(), makes = block.shared && !takes;
+  const auto segment = [&block, makes, table = places.table, offset = places.offset,
                         distances = places.distances, documents = places.documents](
-                           const Tensor& in, const Tensor& bias, Generator* streams) {
-    return block.run(in, {table, offset, bias, distances, documents}, streams);
+                           const Tensor& in, const Tensor& bias, const Tensor& own, const Tensor& k,
+                           const Tensor& v, Generator* streams) {
+    KeyValues handed{k, v};
+    auto [y, balance] =
+        block.run(in, {table, offset, bias, distances, documents, &handed, own}, streams);
+    if (!makes) handed = {};
+    return std::array{y, balance, handed.k, handed.v};
   };
-  return checkpoint(segment, dropout, x, places.bias);
+  const KeyValues taken = takes ? *places.shared : KeyValues();
+  auto [y, balance, k, v] =
+      checkpoint(segment, dropout, x, places.bias, places.layer_input, taken.k, taken.v);
+  if (makes) *places.shared = {k, v};
+  return {y, balance};
 }
 
 // `seen`: these tokens and those before them, where documents are kept apart.

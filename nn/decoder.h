@@ -84,6 +84,7 @@ class Decoder : public LanguageModel {
     return loss(batch.ids, batch.targets, count, dropout, stats);
   }
   std::unique_ptr<LanguageModel> on_meta() const override;
+  void set_recompute(const std::vector<bool>& layers) override { recompute = layers; }
   /// Moves the biases of routers.
   void after_update() const override;
   void forget_step() const override;

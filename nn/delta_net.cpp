@@ -42,7 +42,7 @@ DeltaNet::DeltaNet(const DeltaNetOptions& o, DType dtype, Device device) : optio
   out = empty({o.d_model, values}, dtype, device);
 }
 
-Tensor DeltaNet::mix(const Tensor& x, RecurrentState* past) const {
+Tensor DeltaNet::mix(const Tensor& x, RecurrentState* past, const Tensor& documents) const {
   using K = ops::ActivationKind;
   check(x.ndim() == 3 && x.size(2) == options_.d_model,
         "delta_net: x must be (B, T, D) with D = ", options_.d_model, "; got ", x.shape(),
@@ -50,8 +50,9 @@ Tensor DeltaNet::mix(const Tensor& x, RecurrentState* past) const {
   const int64_t b = x.size(0), t = x.size(1), hk = options_.key_heads, hv = options_.value_heads,
                 k = options_.key_dim, m = options_.value_dim;
   const Tensor in = linear(x, qkv);
-  const Tensor mixed =
-      activation(past ? past->convolve(in, conv, {}) : causal_conv1d(in, conv), K::silu);
+  const Tensor mixed = activation(
+      past ? past->convolve(in, conv, {}, documents) : causal_conv1d(in, conv, {}, documents),
+      K::silu);
   const auto heads = [&](int64_t first, int64_t count, int64_t size) {
     return reshape(contiguous(narrow(mixed, -1, first, count * size)), {b, t, count, size});
   };
@@ -61,23 +62,24 @@ Tensor DeltaNet::mix(const Tensor& x, RecurrentState* past) const {
   const Tensor rate = activation(linear(x, beta), K::sigmoid);
   const Tensor step = activation(add(linear(x, decay), decay_bias), K::softplus);
   const Tensor kept = mul(step, neg(exp(decay_log)));
-  const auto [o, last] =
-      gated_delta_rule(queries, keys, values, kept, rate, past ? past->state : Tensor());
+  const auto [o, last] = gated_delta_rule(queries, keys, values, kept, rate,
+                                          past ? past->state : Tensor(), 0, documents);
   if (past) past->state = last;
   const Tensor gating = reshape(linear(x, z), {b, t, hv, m});
   const Tensor y = gate(gating, rms_norm(o, norm, options_.norm_eps), K::silu);
   return linear(reshape(y, {b, t, hv * m}), out);
 }
 
-Tensor DeltaNet::forward(const Tensor& x) const {
+Tensor DeltaNet::forward(const Tensor& x, const Tensor& documents) const {
   const ModuleScope scope("delta_net");
-  return mix(x, nullptr);
+  return mix(x, nullptr, documents);
 }
 
-Tensor DeltaNet::forward_cached(const Tensor& x, RecurrentState& past) const {
+Tensor DeltaNet::forward_cached(const Tensor& x, RecurrentState& past,
+                                const Tensor& documents) const {
   const ModuleScope scope("delta_net");
   const PauseTape values_only;
-  return mix(x, &past);
+  return mix(x, &past, documents);
 }
 
 void DeltaNet::visit(Visitor& v) {

@@ -30,15 +30,15 @@ class DeltaNet : public Module {
  public:
   /// Error unless the sizes are 1 or more and value_heads is a multiple of key_heads.
   DeltaNet(const DeltaNetOptions& o, DType dtype, Device device);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, const Tensor& documents = {}) const;
   /// The same for the next tokens of sequences that `past` stands for. Not recorded: for generation.
-  Tensor forward_cached(const Tensor& x, RecurrentState& past) const;
+  Tensor forward_cached(const Tensor& x, RecurrentState& past, const Tensor& documents = {}) const;
   void visit(Visitor& v) override;
 
   Tensor qkv, conv, z, beta, decay, decay_log, decay_bias, norm, out;
 
  private:
-  Tensor mix(const Tensor& x, RecurrentState* past) const;
+  Tensor mix(const Tensor& x, RecurrentState* past, const Tensor& documents) const;
   DeltaNetOptions options_;
 };
 

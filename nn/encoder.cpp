@@ -1,5 +1,7 @@
 #include "nn/encoder.h"
 
+#include "core/ops/document_ids.h"
+
 namespace tally::nn {
 namespace {
 
@@ -39,8 +41,11 @@ Tensor Encoder::hidden(const Tensor& ids, const Tensor& kinds, const Tensor& mas
       x = add(x, types->forward(kinds));
     }
   }
+  Tensor documents;
+  if (options_.document_end >= 0)
+    documents = ops::DocumentIds::forward(ids, {options_.document_end, dtype()}, nullptr);
   const ModuleScope scope("encoder");
-  return stack.forward(x, mask, {}, dropout);
+  return stack.forward(x, mask, {}, dropout, documents);
 }
 
 Tensor Encoder::logits(const Tensor& ids, const Tensor& kinds, const Tensor& mask,
@@ -80,7 +85,9 @@ Tensor Encoder::batch_loss(const ModelBatch& b, int64_t count, Generator* dropou
 }
 
 std::unique_ptr<LanguageModel> Encoder::on_meta() const {
-  return std::make_unique<Encoder>(options_, dtype(), kMeta);
+  auto twin = std::make_unique<Encoder>(options_, dtype(), kMeta);
+  twin->stack.recompute = stack.recompute;
+  return twin;
 }
 
 void Encoder::visit(Visitor& v) {

@@ -15,6 +15,8 @@ class Encoder : public LanguageModel {
     int64_t vocab = 0;
     int64_t types = 0;        // kinds of segments, such as question and answer; 0: none
     int64_t padding_id = -1;  // its row of the table gets no gradient from ids (-1: none)
+    /// The token that ends a document: tokens see their own alone (core/ops/document_ids.h); -1: none.
+    int64_t document_end = -1;
     StackOptions stack;
     bool head_transform = true;  // N(act(h Wt^T + bt)); else h itself
     ops::ActivationKind head_activation = ops::ActivationKind::gelu;
@@ -40,6 +42,7 @@ class Encoder : public LanguageModel {
   Tensor batch_loss(const ModelBatch& batch, int64_t count, Generator* dropout,
                     Tensor* stats) override;
   std::unique_ptr<LanguageModel> on_meta() const override;
+  void set_recompute(const std::vector<bool>& layers) override { stack.recompute = layers; }
   int64_t vocab() const override { return options_.vocab; }
   int64_t context() const override { return options_.stack.context; }
   Device device() const override { return embedding.weight.device(); }

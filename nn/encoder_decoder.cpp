@@ -1,5 +1,7 @@
 #include "nn/encoder_decoder.h"
 
+#include <algorithm>
+
 #include "autograd/functional.h"
 
 namespace tally::nn {
@@ -79,7 +81,16 @@ Tensor EncoderDecoder::batch_loss(const ModelBatch& b, int64_t count, Generator*
 }
 
 std::unique_ptr<LanguageModel> EncoderDecoder::on_meta() const {
-  return std::make_unique<EncoderDecoder>(options_, dtype(), kMeta);
+  auto twin = std::make_unique<EncoderDecoder>(options_, dtype(), kMeta);
+  twin->encoder.recompute = encoder.recompute, twin->decoder.recompute = decoder.recompute;
+  return twin;
+}
+
+void EncoderDecoder::set_recompute(const std::vector<bool>& layers) {
+  const auto middle =
+      layers.begin() + static_cast<std::ptrdiff_t>(std::min(layers.size(), encoder.layers.size()));
+  encoder.recompute.assign(layers.begin(), middle);
+  decoder.recompute.assign(middle, layers.end());
 }
 
 StackCache EncoderDecoder::make_cache(const Memory& memory, int64_t capacity) const {

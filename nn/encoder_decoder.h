@@ -44,6 +44,7 @@ class EncoderDecoder : public LanguageModel {
   Tensor batch_loss(const ModelBatch& batch, int64_t count, Generator* dropout,
                     Tensor* stats) override;
   std::unique_ptr<LanguageModel> on_meta() const override;
+  void set_recompute(const std::vector<bool>& layers) override;
   int64_t vocab() const override { return options_.vocab; }
   int64_t context() const override { return options_.encoder.context; }
   Device device() const override { return embedding.weight.device(); }

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "core/random.h"
 #include "nn/module.h"
@@ -26,6 +27,10 @@ class LanguageModel : public Module {
                             Tensor* stats) = 0;
   /// The same model on meta: shapes without values.
   virtual std::unique_ptr<LanguageModel> on_meta() const = 0;
+  /// By layer, an encoder's before its decoder's: true where a training step keeps the layer's input
+  /// alone and computes the rest again in the backward pass (autograd/checkpoint.h). Shorter than
+  /// the model: false for the rest.
+  virtual void set_recompute(const std::vector<bool>& layers) = 0;
 
   /// What an update moves besides the parameters. At the end of a step.
   virtual void after_update() const {}

@@ -38,6 +38,7 @@ LatentAttention::LatentAttention(const LatentAttentionOptions& o, DType dtype, D
   kv_down = empty({o.kv_lora_rank + r, o.d_model}, dtype, device);
   kv_up = empty({o.heads * (k + m), o.kv_lora_rank}, dtype, device);
   out = empty({o.d_model, o.heads * m}, dtype, device);
+  sink = make_sink(o.sink, o.off_by_one, o.heads, dtype, device);
 }
 
 ops::AttentionOptions LatentAttention::options() const {
@@ -74,8 +75,8 @@ Tensor LatentAttention::forward(const Tensor& x, const Positions& positions,
   const Parts p = project(x, positions);
   const Tensor up = reshape(linear(p.latent, kv_up), {b, t, h, k + m});
   const Tensor keys = concat({narrow(up, -1, 0, k), expand(p.key, {b, t, h, r})}, -1);
-  const Tensor o =
-      attention(concat({p.plain, p.turned}, -1), keys, narrow(up, -1, k, m), a, {}, positions.bias);
+  const Tensor o = attention(concat({p.plain, p.turned}, -1), keys, narrow(up, -1, k, m), a, {},
+                             positions.bias, positions.documents, sink);
   return linear(reshape(o, {b, t, h * m}), out);
 }
 
@@ -88,17 +89,16 @@ Tensor LatentAttention::forward_cached(const Tensor& x, const Positions& positio
                 m = options_.v_head_dim, c = options_.kv_lora_rank;
   const Parts p = project(x, positions);
   const Tensor rows = concat({p.latent, reshape(p.key, {b, t, r})}, -1);
-  const Tensor keys =
-      cache.append(reshape(rows, {b, t, 1, c + r}), {}, positions.bias.defined()).keys;
+  const bool ordered = positions.bias.defined() || positions.documents.defined();
+  const Tensor keys = cache.append(reshape(rows, {b, t, 1, c + r}), {}, ordered).keys;
   const Tensor up = reshape(kv_up, {h, k + m, c});
   // (B,H,T,K) x (H,K,C): the query in the latent's space.
   const Tensor absorbed = matmul(permute(p.plain, {0, 2, 1, 3}), narrow(up, 1, 0, k));
   const Tensor queries = concat({permute(absorbed, {0, 2, 1, 3}), p.turned}, -1);
-  const int64_t count = keys.size(1);  // the last of what the bias is for
-  const Tensor bias = positions.bias.defined()
-                          ? positions.bias.narrow(-1, positions.bias.size(-1) - count, count)
-                          : Tensor();
-  const Tensor o = attention(queries, keys, narrow(keys, -1, 0, c), options(), {}, bias);
+  const int64_t count = keys.size(1);
+  const Tensor o = attention(queries, keys, narrow(keys, -1, 0, c), options(), {},
+                             of_last_keys(positions.bias, -1, count),
+                             of_last_keys(positions.documents, 1, count), sink);
   const Tensor values = matmul(permute(o, {0, 2, 1, 3}), narrow(up, 1, k, m), false, true);
   return linear(reshape(contiguous(permute(values, {0, 2, 1, 3})), {b, t, h * m}), out);
 }
@@ -114,6 +114,7 @@ void LatentAttention::visit(Visitor& v) {
   v.parameter("kv_down.weight", kv_down);
   v.parameter("kv_norm.weight", kv_norm.weight);
   v.parameter("kv_up.weight", kv_up);
+  if (!options_.off_by_one) v.parameter("sink", sink);
   v.parameter("out.weight", out);
 }
 

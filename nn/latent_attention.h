@@ -18,6 +18,7 @@ struct LatentAttentionOptions {
   /// Factor of the scores; 0: 1 / sqrt(K + R). YaRN's multiplies it (rope_softmax_scale).
   double scale = 0;
   ops::RotaryPairs rope_pairs = ops::RotaryPairs::interleaved;
+  bool sink = false, off_by_one = false;  // as AttentionOptions
   /// What queries see and the cap of their scores; the scale stands above.
   ops::AttentionOptions scores;
 };
@@ -29,11 +30,11 @@ struct LatentAttentionOptions {
 ///   c, r  = norm(x Wc^T), x Wr^T                  latent (C) and shared key (R), rows of `kv_down`
 ///   k, v  = c Wk[h]^T, c Wv[h]^T                  per head h, rows of `kv_up`
 ///   q, s  = x Wq^T, or norm(x Wa^T) Wq^T          per head, parts K and R
-///   score = scale (q.k + rope(s).rope(r))         causal
-///   y     = softmax(score) v Wo^T
+///   score = scale (q.k + rope(s).rope(r))         causal, of the own document
+///   y     = softmax(score, sink) v Wo^T
 ///
 ///   x, y (B,T,D)   q (H (K + R), D or q_lora_rank)   q_down (q_lora_rank, D)
-///   kv_down (C + R, D)   kv_up (H (K + M), C)   out (D, H M)
+///   kv_down (C + R, D)   kv_up (H (K + M), C)   out (D, H M)   sink (H)
 ///
 /// forward() makes k and v: least work where many tokens meet. forward_cached() never does: with
 /// q.k = q.(Wk c) = (Wk^T q).c it moves Wk to the query and Wv behind the sum, and what is left is
@@ -56,6 +57,7 @@ class LatentAttention : public Module {
   void visit(Visitor& v) override;
 
   Tensor q_down, q, kv_down, kv_up, out;  // weights, rows are outputs; q_down absent without a rank
+  Tensor sink;                            // a parameter or, with off_by_one, zeros; or undefined
   Norm kv_norm;
   Norm q_norm;  // its weight is absent without a rank
 

@@ -150,7 +150,7 @@ Sample cross_attention_of(const std::string& name, const CrossAttentionLayer::At
       {normal(x, 1), normal(memory, 2), normal({q, d}, 3, 0.5), row(q, 4),
        normal({keys, e}, 5, 0.5), fused ? row(keys, 6) : absent(),
        fused ? absent() : normal({g, e}, 7), fused ? absent() : row(g, 8), normal({d, q}, 9),
-       row(d, 10), absent(), absent()});
+       row(d, 10), absent(), absent(), absent()});
   s.derived = true;
   return s;
 }

@@ -18,14 +18,14 @@ Mamba::Mamba(const MambaOptions& o, DType dtype, Device device) : options_(o) {
   dt_norm = make({o.dt_rank}), b_norm = make({o.state}), c_norm = make({o.state});
 }
 
-Tensor Mamba::mix(const Tensor& x, RecurrentState* past) const {
+Tensor Mamba::mix(const Tensor& x, RecurrentState* past, const Tensor& documents) const {
   using K = ops::ActivationKind;
   check(x.ndim() == 3 && x.size(2) == options_.d_model,
         "mamba: x must be (B, T, D) with D = ", options_.d_model, "; got ", x.shape(), in_module());
   const int64_t c = options_.inner, n = options_.state, r = options_.dt_rank;
   const Tensor both = linear(x, in), first = contiguous(narrow(both, -1, 0, c));
-  const Tensor u = activation(past ? past->convolve(first, conv.weight, conv.bias)
-                                   : causal_conv1d(first, conv.weight, conv.bias),
+  const Tensor u = activation(past ? past->convolve(first, conv.weight, conv.bias, documents)
+                                   : causal_conv1d(first, conv.weight, conv.bias, documents),
                               K::silu);
   const Tensor all = linear(u, parameters);
   const auto part = [&](int64_t at, int64_t size, const Tensor& gain) {
@@ -35,20 +35,20 @@ Tensor Mamba::mix(const Tensor& x, RecurrentState* past) const {
   const Tensor step = activation(linear(part(0, r, dt_norm), dt.weight, dt.bias), K::softplus);
   const auto [o, last] =
       selective_scan(u, step, neg(exp(decay_log)), part(r, n, b_norm), part(r + n, n, c_norm), skip,
-                     past ? past->state : Tensor());
+                     past ? past->state : Tensor(), documents);
   if (past) past->state = last;
   return linear(gate(narrow(both, -1, c, c), o, K::silu), out);
 }
 
-Tensor Mamba::forward(const Tensor& x) const {
+Tensor Mamba::forward(const Tensor& x, const Tensor& documents) const {
   const ModuleScope scope("mamba");
-  return mix(x, nullptr);
+  return mix(x, nullptr, documents);
 }
 
-Tensor Mamba::forward_cached(const Tensor& x, RecurrentState& past) const {
+Tensor Mamba::forward_cached(const Tensor& x, RecurrentState& past, const Tensor& documents) const {
   const ModuleScope scope("mamba");
   const PauseTape values_only;
-  return mix(x, &past);
+  return mix(x, &past, documents);
 }
 
 void Mamba::visit(Visitor& v) {

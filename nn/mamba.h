@@ -33,9 +33,9 @@ class Mamba : public Module {
  public:
   /// Error unless the sizes are 1 or more.
   Mamba(const MambaOptions& o, DType dtype, Device device);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, const Tensor& documents = {}) const;
   /// The same for the next tokens of sequences that `past` stands for. Not recorded: for generation.
-  Tensor forward_cached(const Tensor& x, RecurrentState& past) const;
+  Tensor forward_cached(const Tensor& x, RecurrentState& past, const Tensor& documents = {}) const;
   void visit(Visitor& v) override;
 
   Tensor in, parameters, decay_log, skip, out;
@@ -43,7 +43,7 @@ class Mamba : public Module {
   Tensor dt_norm, b_norm, c_norm;  // undefined without norms
 
  private:
-  Tensor mix(const Tensor& x, RecurrentState* past) const;
+  Tensor mix(const Tensor& x, RecurrentState* past, const Tensor& documents) const;
   MambaOptions options_;
 };
 

@@ -1,5 +1,7 @@
 #include "nn/mixture_of_experts.h"
 
+#include <cmath>
+
 #include "core/ops/selection_bias.h"
 
 namespace tally::nn {
@@ -18,6 +20,8 @@ MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device 
   };
   const int64_t e = o.experts, d = o.d_model, wide = o.gated ? 2 * o.d_ff : o.d_ff;
   make(router, {e, d}, {e}, o.router_bias);
+  if (o.router_norm) router_scale = empty({d}, dtype, device);
+  if (o.expert_scale) expert_scale = empty({e}, dtype, device);
   make(up, {e, wide, d}, {e, wide}, o.bias);
   make(down, {e, d, o.d_ff}, {e, d}, o.bias);
   check(o.bias_rate == 0 || o.selection_bias,
@@ -34,10 +38,23 @@ MixtureOfExperts::MixtureOfExperts(const MixtureOptions& o, DType dtype, Device 
   if (o.shared_gate) shared_gate = empty({1, d}, dtype, device);
 }
 
-MixtureOutput MixtureOfExperts::route(const Tensor& x, bool counts) const {
+// The constant goes into the gain: a product for each channel, not for each of every token.
+Tensor MixtureOfExperts::scores(const Tensor& seen) const {
+  if (!router_scale.defined()) return linear(seen, router.weight, router.bias);
+  const Tensor gain = scale(router_scale, 1 / std::sqrt(static_cast<double>(options_.d_model)));
+  return linear(rms_norm(seen, gain, options_.norm_eps), router.weight, router.bias);
+}
+
+Tensor MixtureOfExperts::scaled(const Tensor& weights, const Tensor& chosen) const {
+  if (!expert_scale.defined()) return weights;
+  const Tensor rows = embedding(chosen, reshape(expert_scale, {options_.experts, 1}));
+  return mul(weights, reshape(rows, weights.shape()));
+}
+
+MixtureOutput MixtureOfExperts::route(const Tensor& x, bool counts, const Tensor& seen) const {
   const ModuleScope scope("experts");
   MixtureOutput out;
-  out.logits = linear(x, router.weight, router.bias);
+  out.logits = scores(seen.defined() ? seen : x);
   const Tensor moved = selection_bias.defined() ? selection_bias.detach() : Tensor();
   const auto [weights, chosen] = moe_router(out.logits, options_.router, moved);
   if (counts && load.defined()) ops::SelectionBias::count(chosen, load, x.dtype());
@@ -46,7 +63,8 @@ MixtureOutput MixtureOfExperts::route(const Tensor& x, bool counts) const {
   const Tensor h = options_.gated ? gate(wide, {}, options_.activation, options_.parameter,
                                          options_.limit, options_.offset)
                                   : activation(wide, options_.activation, options_.parameter);
-  out.y = expert_combine(expert_linear(h, down.weight, offsets, down.bias), weights, places);
+  out.y = expert_combine(expert_linear(h, down.weight, offsets, down.bias), scaled(weights, chosen),
+                         places);
   out.chosen = chosen;
   if (!shared) return out;
   Tensor common = shared->forward(x);
@@ -67,6 +85,8 @@ void MixtureOfExperts::forget_load() const {
 void MixtureOfExperts::visit(Visitor& v) {
   v.parameter("router.weight", router.weight);
   v.parameter("router.bias", router.bias);
+  v.parameter("router.scale", router_scale);
+  v.parameter("router.expert_scale", expert_scale);
   v.buffer("router.selection_bias", selection_bias);
   v.parameter(options_.gated ? "experts.gate_up.weight" : "experts.up.weight", up.weight);
   v.parameter(options_.gated ? "experts.gate_up.bias" : "experts.up.bias", up.bias);

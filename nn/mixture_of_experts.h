@@ -18,6 +18,10 @@ struct MixtureOptions {
   double bias_rate = 0;          // how far a step moves it against the load; 0: it stays
   int64_t shared_ff = 0;         // width of an expert that every token passes; 0: none
   bool shared_gate = false;      // its output is multiplied by sigmoid(x Ws^T) (Qwen)
+  // The router sees its input through an RMSNorm of its own, times a learned row (Gemma 4).
+  bool router_norm = false;
+  double norm_eps = 1e-6;
+  bool expert_scale = false;  // a token's weight times a learned number of the expert (Gemma 4)
 };
 
 /// What the layer computed and what the router did.
@@ -38,6 +42,9 @@ struct MixtureOutput {
 ///
 ///   x, y (..., D)   router (E, D)   up (E, 2F, D), rows [gate | up], or (E, F, D)   down (E, D, F)
 ///
+/// Gemma 4's router sees D^-0.5 g * x / rms(x), g (D), in place of x, and w_r is multiplied by the
+/// number of its expert; it may be given another input than the experts.
+///
 /// The rows of tokens are sorted by expert and each expert takes its own: work and memory grow with
 /// k, not with E. No token is dropped.
 class MixtureOfExperts : public Module {
@@ -45,7 +52,8 @@ class MixtureOfExperts : public Module {
   MixtureOfExperts(const MixtureOptions& o, DType dtype, Device device);
   Tensor forward(const Tensor& x) const { return route(x).y; }
   /// The same with what the router did. `counts`: in training, what the bias is moved by.
-  MixtureOutput route(const Tensor& x, bool counts = false) const;
+  /// `seen`: what the router sees in place of x.
+  MixtureOutput route(const Tensor& x, bool counts = false, const Tensor& seen = {}) const;
   /// Moves the bias of the choice against the load of the passes that counted, at the end of a
   /// step: core/ops/selection_bias.h. Nothing where there is no rate.
   void update_selection_bias() const;
@@ -54,12 +62,16 @@ class MixtureOfExperts : public Module {
   void visit(Visitor& v) override;
 
   Matrix router, up, down;
+  Tensor router_scale;    // (D), absent without router_norm
+  Tensor expert_scale;    // (E), absent without
   Tensor selection_bias;  // (E), a buffer
   Tensor load;            // (E), tokens of each expert in this step; undefined without a rate
   std::optional<FeedForward> shared;
   Tensor shared_gate;  // (1, D)
 
  private:
+  Tensor scores(const Tensor& seen) const;
+  Tensor scaled(const Tensor& weights, const Tensor& chosen) const;
   MixtureOptions options_;
 };
 

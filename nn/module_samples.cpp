@@ -76,6 +76,13 @@ void add_mixtures(std::vector<Sample>& all) {
   MixtureOptions groups = limited;
   groups.limit = 0;
   groups.router = {1, ops::RouterScore::sigmoid, true, 2.5, 2, 1, 2};
+  for (int options = 1; options < 4; ++options) {
+    MixtureOptions o;
+    o.d_ff = 2, o.experts = 3, o.norm_eps = 0.1;
+    o.router_norm = options & 1, o.expert_scale = (options & 2) != 0, o.router_bias = options == 3;
+    all.push_back(mixture("a router of its own norm and numbers, options " + to_text(options), o,
+                          true, normal({2, 2, 3}, 70 + static_cast<uint64_t>(options))));
+  }
   MixtureOptions one;
   one.d_ff = 1, one.experts = 1, one.router.k = 1;
   all.push_back(mixture("limits and an offset", limited, true, normal({3, 5}, 60)));
@@ -108,6 +115,7 @@ void add_latent(std::vector<Sample>& all) {
     o.scale = options & 2 ? 0.4 : 0;
     o.rope_pairs = options & 4 ? ops::RotaryPairs::half_split : ops::RotaryPairs::interleaved;
     o.dropout = options & 8 ? 0.3 : 0;
+    o.sink = options & 2 && options & 16, o.off_by_one = options & 4 && !o.sink;
     all.push_back(latent("options " + to_text(options), o,
                          normal({1, 3, 4}, 30 + static_cast<uint64_t>(options)),
                          (options & 16) != 0));
@@ -213,6 +221,10 @@ void add_blocks(std::vector<Sample>& all) {
   mixed.experts.emplace();
   mixed.experts->d_ff = 2, mixed.experts->experts = 3;
   mixed.balance = true;
+  Block::Options beside = mixed;
+  beside.placement = Placement::double_norm, beside.dense_branch = true;
+  beside.experts->router_norm = beside.experts->expert_scale = true;
+  beside.experts->norm_eps = 0.1;
   Block::Options rich = small_block();
   rich.attention.sink = rich.attention.gate = rich.attention.qkv_bias = true;
   rich.attention.qk_norm = {QKNorm::Width::head, {NormKind::rms_norm, 0.1}};
@@ -220,6 +232,8 @@ void add_blocks(std::vector<Sample>& all) {
   rich.mlp.bias = true;
   all.push_back(
       block("experts and their balance", mixed, normal({1, 3, 4}, ++seed), true).bounded());
+  all.push_back(
+      block("a dense branch beside experts", beside, normal({1, 3, 4}, ++seed), true).bounded());
   all.push_back(
       block("sink, gate, QK-norm, window, cap, biases", rich, normal({2, 3, 4}, ++seed), true));
   all.push_back(block("no tokens", small_block(), normal({2, 0, 4}, ++seed), true));

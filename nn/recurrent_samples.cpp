@@ -9,26 +9,32 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-Sample mamba(const std::string& name, MambaOptions o, const SampleInput& x) {
+// x and its documents.
+Sample mamba(const std::string& name, MambaOptions o, const SampleInput& x,
+             const SampleInput& documents = absent()) {
   o.d_model = x.shape[-1];
   const ModuleUse<Mamba> use{
       [o](DType t, Device d) { return std::make_unique<Mamba>(o, t, d); },
-      [](Mamba& m, const Tensors& in) -> Tensors { return {m.forward(in[0])}; }};
-  return module_sample("mamba", name, use, {x});
+      [](Mamba& m, const Tensors& in) -> Tensors { return {m.forward(in[0], in[1])}; }};
+  Sample s = module_sample("mamba", name, use, {x, documents});
+  s.bounded_cost = documents.present;
+  return s;
 }
 
-Sample delta_net(const std::string& name, DeltaNetOptions o, const SampleInput& x) {
+Sample delta_net(const std::string& name, DeltaNetOptions o, const SampleInput& x,
+                 const SampleInput& documents = absent()) {
   o.d_model = x.shape[-1];
   const ModuleUse<DeltaNet> use{
       [o](DType t, Device d) { return std::make_unique<DeltaNet>(o, t, d); },
-      [](DeltaNet& m, const Tensors& in) -> Tensors { return {m.forward(in[0])}; }};
+      [](DeltaNet& m, const Tensors& in) -> Tensors { return {m.forward(in[0], in[1])}; }};
   // A key head that serves several value heads is a view that repeats: it is read once.
-  return module_sample("delta_net", name, use, {x}).bounded();
+  return module_sample("delta_net", name, use, {x, documents}).bounded();
 }
 
 }  // namespace
 
 void add_recurrent_modules(std::vector<Sample>& all) {
+  const SampleInput documents = indices({2, 4}, {0, 0, 1, 1, 0, 1, 2, 2});
   for (int options = 0; options < 4; ++options) {
     MambaOptions o;
     o.inner = 3, o.state = 2, o.dt_rank = 2, o.conv_width = options & 1 ? 4 : 2;
@@ -38,6 +44,7 @@ void add_recurrent_modules(std::vector<Sample>& all) {
     if (options == 3) {
       all.push_back(mamba("one token of one number", o, normal({1, 1, 1}, 2)));
       all.push_back(mamba("no tokens", o, normal({2, 0, 3}, 3)));
+      all.push_back(mamba("documents", o, normal({2, 4, 3}, 7), documents));
     }
     DeltaNetOptions d;
     d.key_heads = options & 1 ? 1 : 2, d.value_heads = 2;
@@ -47,6 +54,7 @@ void add_recurrent_modules(std::vector<Sample>& all) {
     if (options == 3) {
       all.push_back(delta_net("one token of one number", d, normal({1, 1, 1}, 5)));
       all.push_back(delta_net("no tokens", d, normal({2, 0, 3}, 6)));
+      all.push_back(delta_net("documents", d, normal({2, 4, 3}, 8), documents));
     }
   }
 }

@@ -24,10 +24,7 @@ Tensor Attention::forward_relative(const Tensor& x, const Positions& positions,
     const KVCache::Layer::Seen seen = cache->append(keys, values, true);
     keys = seen.keys, values = seen.values;
   }
-  const Tensor& documents = positions.documents;
-  const Tensor own = documents.defined()
-                         ? documents.narrow(1, documents.size(1) - keys.size(1), keys.size(1))
-                         : Tensor();
+  const Tensor own = of_last_keys(positions.documents, 1, keys.size(1));
   const int64_t distances = positions.distances.size(0);
   const Tensor by_distance =
       reshape(linear(positions.distances, relative.weight), {distances, h, d});

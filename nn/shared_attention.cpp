@@ -51,11 +51,7 @@ Tensor SharedAttention::attend(const Tensor& heads, const KeyValues& seen,
                                const ops::AttentionOptions& options) const {
   check(seen.k.defined(),
         "shared_attention: this layer takes keys and values, and no layer before it made any");
-  const int64_t count = seen.k.size(1);
-  const Tensor documents =
-      positions.documents.defined()
-          ? positions.documents.narrow(1, positions.documents.size(1) - count, count)
-          : Tensor();
+  const Tensor documents = of_last_keys(positions.documents, 1, seen.k.size(1));
   const Tensor o = attention(heads, seen.k, seen.v, options, {}, {}, documents);
   return linear(reshape(o, {o.size(0), o.size(1), o.size(2) * o.size(3)}), out);
 }

@@ -47,6 +47,7 @@ class SharedAttention : public Module {
   /// `cache` and hands on what these tokens see. Not recorded: for generation.
   Tensor forward_cached(const Tensor& x, const Positions& positions, KeyValues& shared,
                         KVCache::Layer& cache) const;
+  bool takes() const { return options_.takes; }
   /// Of no token where the layer takes what another one keeps.
   KVCache::Layer make_cache(int64_t batch, int64_t capacity) const;
   /// Tokens that a cache has to keep for this layer; 0: all.

@@ -1,5 +1,6 @@
 #include "nn/stack.h"
 
+#include "autograd/checkpoint.h"
 #include "autograd/functional.h"
 
 namespace tally::nn {
@@ -12,7 +13,7 @@ Norm stack_norm(const StackOptions& o, bool present, DType dtype, Device device)
 CrossAttentionOptions over_memory(const StackOptions& o) {
   CrossAttentionOptions a = o.attention;
   a.d_memory = o.d_memory;
-  a.causal = false;
+  a.causal = false, a.scores = {};
   return a;
 }
 
@@ -62,8 +63,11 @@ Stack::Stack(const StackOptions& o, DType dtype, Device device)
       options_(o),
       dtype_(dtype),
       device_(device) {
-  for (int64_t i = 0; i < o.layers; ++i)
-    layers.push_back(std::make_unique<Layer>(o, dtype, device));
+  StackOptions layer = o;
+  for (size_t i = 0; i < static_cast<size_t>(o.layers); ++i) {
+    if (!o.scores.empty()) layer.attention.scores = o.scores[i % o.scores.size()];
+    layers.push_back(std::make_unique<Layer>(layer, dtype, device));
+  }
 }
 
 // A layer whose attention over itself and over the memory are own(stream) and over(stream).
@@ -111,7 +115,7 @@ Tensor Stack::leave(const Tensor& x) const {
 }
 
 Tensor Stack::forward(const Tensor& tokens, const Tensor& mask, const Memory& memory,
-                      Generator* dropout) const {
+                      Generator* dropout, const Tensor& documents) const {
   check(memory.values.defined() == (options_.d_memory > 0), "stack: ",
         options_.d_memory > 0 ? "its layers look at a memory, which is missing"
                               : "its layers look at no memory, and one is given",
@@ -121,13 +125,20 @@ Tensor Stack::forward(const Tensor& tokens, const Tensor& mask, const Memory& me
   for (size_t i = 0; i < layers.size(); ++i) {
     const Layer& l = *layers[i];
     const ModuleScope scope("layers", static_cast<int>(i));
-    const auto own = [&](const Tensor& seen) {
-      return l.attention.forward(seen, seen, mask, bias, dropout);
+    const auto run = [this, &l, mask, documents, hidden = memory.mask](
+                         const Tensor& in, const Tensor& scores, const Tensor& read,
+                         Generator* streams) {
+      const auto own = [&](const Tensor& seen) {
+        return l.attention.forward(seen, seen, mask, scores, streams, documents);
+      };
+      const auto over = [&](const Tensor& seen) {
+        return l.cross_attention->forward(seen, read, hidden, {}, streams);
+      };
+      return through(l, in, own, over, streams);
     };
-    const auto over = [&](const Tensor& seen) {
-      return l.cross_attention->forward(seen, memory.values, memory.mask, {}, dropout);
-    };
-    x = through(l, x, own, over, dropout);
+    const bool again = i < recompute.size() && recompute[i];
+    x = again ? checkpoint(run, dropout, x, bias, memory.values)
+              : run(x, bias, memory.values, dropout);
   }
   return leave(x);
 }

@@ -22,6 +22,9 @@ struct StackOptions {
   FeedForwardOptions mlp;
   PositionOptions positions;                  // none, learned, sinusoidal, t5_bias
   double dropout = 0, embedding_dropout = 0;  // of what a branch adds; of what enters
+  /// What the layers see of their own sequence, in turn, from the first again when it ends (as
+  /// CrossAttentionOptions::scores); empty: attention's.
+  std::vector<ops::AttentionOptions> scores;
 };
 
 /// The keys and values that generation keeps: of the tokens so far and of the memory.
@@ -47,8 +50,9 @@ class Stack : public Module {
     Tensor values, mask;
   };
   /// The stream behind the last norm, for embedded tokens x. `dropout`: null in evaluation.
+  /// `documents` (B,T) i64: tokens see their own alone; undefined: all are of one.
   Tensor forward(const Tensor& x, const Tensor& mask, const Memory& memory = {},
-                 Generator* dropout = nullptr) const;
+                 Generator* dropout = nullptr, const Tensor& documents = {}) const;
   StackCache make_cache(const Memory& memory, int64_t batch, int64_t capacity) const;
   /// The same for the next tokens of a causal stack. Not recorded: for generation.
   Tensor forward_cached(const Tensor& x, StackCache& cache) const;
@@ -68,6 +72,8 @@ class Stack : public Module {
   Norm embedding_norm;
   std::vector<std::unique_ptr<Layer>> layers;
   Norm final_norm;
+  /// By layer: as Decoder::recompute.
+  std::vector<bool> recompute;
 
  private:
   template <class Own, class Over>

@@ -101,6 +101,12 @@ void add_encoders(std::vector<Sample>& all) {
   }
   Encoder::Options plain;
   plain.stack = small_stack(false);
+  Encoder::Options packed = plain;
+  packed.document_end = 4, packed.stack.scores.resize(1);
+  packed.stack.scores[0].window = 2, packed.stack.scores[0].global = 1;
+  all.push_back(encoder("a window, a global token, documents", packed,
+                        {indices({2, 4}, {0, 4, 2, 1, 2, 1, 3, 0}),
+                         indices({2, 4}, {1, -100, 4, -100, 0, -100, 2, 1}), absent(), absent()}));
   all.push_back(encoder("one token", plain,
                         {indices({1, 1}, {3}), indices({1, 1}, {2}), absent(), absent()}));
   all.push_back(encoder("no sequences", plain,

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "autograd/functional.h"
 #include "cli/verbs.h"
 #include "data/file.h"
 #include "models/algebra.h"
@@ -124,11 +125,17 @@ TEST_CASE_METHOD(Setup, "architecture: the account on meta is that of the real p
       CHECK(make_report(c, o).model.full == forward.model_total().full);
 
       optim::AdamW optimizer(optim::decay_groups(*m.module, 0.1), {});
+      auto& model = dynamic_cast<nn::LanguageModel&>(*m.module);
+      const bool reads = c.architecture == Architecture::encoder_decoder;
       Generator dropout;
       Ledger step;
       {
         Tape tape;
-        tape.backward(m.loss(&dropout));
+        Tensor stats;
+        const MakeIds make = batch_ids(2, 6, device);
+        const nn::ModelBatch batch{make(17), make(17), reads ? make(17) : Tensor(), {}};
+        const Tensor share = full({}, 1, DType::f32, device);  // 1 / targets that count
+        tape.backward(mul(model.batch_loss(batch, 1, &dropout, &stats), share));
       }
       const auto clipped = optim::clip_factor(optimizer.groups(), 1);
       optimizer.step(1e-3, clipped.factor);
@@ -228,7 +235,7 @@ TEST_CASE_METHOD(Setup, "architecture: fields that it would ignore are refused b
 
   const ModelConfig encoder = small_encoder(), both = small_both();
   for (const char* assignment :
-       {"model.window=4", "model.stochastic_depth=0.1", "model.experts=4", "model.qk_norm=head",
+       {"model.attention_prefix=4", "model.stochastic_depth=0.1", "model.experts=4", "model.qk_norm=head",
         "model.residual_scale=2", "model.final_soft_cap=30", "model.attention_gate=true",
         "model.attention_sink=true", "model.fix_norm=head"}) {
     const std::string field(std::string_view(assignment).substr(6));
@@ -237,6 +244,8 @@ TEST_CASE_METHOD(Setup, "architecture: fields that it would ignore are refused b
                                                   " has no meaning for architecture = enco"));
   }
   CHECK_THAT(refusal(encoder, "model.logit_scale=2"), Contains("logit_scale has no meaning"));
+  CHECK_THAT(refusal(both, "model.window=4"), Contains("window has no meaning"));
+  CHECK_THAT(refusal(both, "model.document_end=4"), Contains("document_end has no meaning"));
   CHECK_THAT(refusal(both, "model.segment_types=2"), Contains("segment_types has no meaning"));
   CHECK_THAT(refusal(encoder, "model.position=rope"), Contains("t5_bias; got rope"));
   CHECK_THAT(refusal(both, "model.placement=double"), Contains("pre or post; got double"));
@@ -259,9 +268,7 @@ TEST_CASE_METHOD(Setup, "architecture: what is for decoders says so", "[model][e
   ReportOptions o;
   o.decode = true;
   CHECK_THROWS_WITH(make_report(encoder, o), Contains("an encoder writes no text"));
-  o.decode = false, o.train = true, o.accumulation = 2;
-  CHECK_THROWS_WITH(make_report(both, o), Contains("recompute and accumulation are for"));
-  o.accumulation = 1;
+  o.decode = false, o.train = true;
   CHECK_FALSE(choose_recompute(both, o, 100).fits);
   CHECK_THROWS_WITH(algebra(make_report(both, o)), Contains("leave out --algebra"));
 }

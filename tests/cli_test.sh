@@ -50,12 +50,13 @@ expect 0 '^$' account llama-smoke --train --fit 2TB  # ids of meta's batches hol
 expect 0 '^$' account gpt2 --decode
 expect 0 '^$' account bert-base --train --batch 2
 expect 0 '^$' account t5-small --decode
+expect 0 '^$' account t5-small --train --set train.recompute=all
 expect 1 'an encoder writes no text' account bert-base --decode
 expect 1 'leave out --algebra' account t5-small --algebra
 expect 1 'the tokenizer has no \[MASK\] or <mask>' train bert-smoke --data "$text" --out run \
   --tokenizer "$here/tests/data/tokenizer/gpt2_1000.tokenizer.json"
 expect 1 'mean_span has no meaning for model.architecture = encoder' train bert-smoke --data "$text" --out run --set train.mean_span=2
-expect 1 'recompute has no meaning' train t5-smoke --data "$text" --out run --set train.recompute=all
+expect 1 'the model has 0 to 3' train t5-smoke --data "$text" --out run --set train.recompute=4
 expect 0 '^$' train bert-base --print-config
 expect 1 'this is for decoders' profile t5-small --steps 1
 # Each occurrence of --data takes one value: the preset after it is a preset.

@@ -93,6 +93,39 @@ TEST_CASE("manifest: the damaged tensor is named; files that are cut or missing 
   CHECK_THROWS_WITH(check_manifest(newest), Contains("manifest.json"));
 }
 
+TEST_CASE("manifest: what another program wrote into it is refused by name", "[training][error]") {
+  register_all();
+  Scratch folder;
+  RunDirectory run = new_run(folder);
+  save(run, 1, 1);
+  const std::string newest = run.latest(), model = read_file(newest + "/model.safetensors");
+  const NamedBytes file = {"model.safetensors",
+                           std::as_bytes(std::span(model.data(), model.size()))};
+  const auto check_entry = [&](const std::string& entry) {
+    check_manifest("{\"model.safetensors\":" + entry + "}\n", "run", {&file, 1});
+  };
+  const std::string size = std::to_string(model.size());
+  CHECK_THROWS_WITH(
+      check_entry("{\"bytes\":" + size + ",\"tensors\":[1]}"),
+      Contains("run/model.safetensors: is damaged: has tensors, was written with [1]"));
+  CHECK_THROWS_WITH(check_entry("{\"bytes\":\"" + size + "\"}"),
+                    Contains("was written with \"" + size));
+  CHECK_THROWS_WITH(check_entry("[]"), Contains("does not say what model.safetensors holds"));
+  check_manifest(read_file(newest + "/manifest.json"), newest, {&file, 1});
+}
+
+TEST_CASE("state: a step that is no whole number is refused", "[training][error]") {
+  const auto step_of = [](const std::string& step) {
+    return RunDirectory::parse_state(R"({"step":)" + step + R"(,"facts":{}})", "run").step;
+  };
+  CHECK(step_of("9223372036854775807") == INT64_MAX);
+  for (const char* step : {"9223372036854775808", "-1", "1.0", "\"1\"", "null"}) {
+    CHECK_THROWS_WITH(step_of(step), Contains("state.json: step must be a whole number, 0 or more; "
+                                              "it is " +
+                                              std::string(step)));
+  }
+}
+
 TEST_CASE("run directory: whichever write, flush or rename fails, a whole checkpoint is left",
           "[training][error][F45]") {
   register_all();

@@ -178,6 +178,17 @@ TEST_CASE("token files: a JSON of another file, or another tokenizer's tokens, a
              Contains("says 4") && Contains("has 3"));
   write_file_atomic(folder / "x.json", R"({"somebody": "else"})");
   CHECK(TokenFile::open(folder / "x.npy").meta().vocab_size == 0);
+  const std::string whole = read_file(folder / "y.json");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string json = whole;
+    json.replace(json.find(from), from.size(), to);
+    write_file_atomic(folder / "y.json", json);
+    return message_of([&] { TokenFile::open(folder / "y.npy"); });
+  };
+  CHECK_THAT(with("\"vocab_size\": 10", "\"vocab_size\": 18446744073709551615"),
+             Contains("\"vocab_size\" must be a whole number, 0 or more"));
+  CHECK_THAT(with("\"eot_id\": null", "\"eot_id\": 4294967296"),
+             Contains("\"eot_id\" must be an id; it is 4294967296"));
 }
 
 TEST_CASE("token files: an id out of the vocabulary is found on reading, with its place") {

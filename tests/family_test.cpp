@@ -135,6 +135,31 @@ TEST_CASE("family: encoders' entries that would change the computation are refus
   CHECK_THAT(refusal("marian", "encoder_attention_heads", 5), Contains("must divide"));
 }
 
+TEST_CASE("family: Gemma 4's entries by layer and of experts are read, or refused by name",
+          "[config][error]") {
+  using Catch::Matchers::Contains;
+  const std::string name = "gemma4_moe", path = TALLY_TEST_DATA "/models/" + name + "/config.json";
+  const ModelConfig m = read_hf_config(path).config;
+  CHECK((m.global_head_dim == 16 && m.global_kv_heads == 1 && m.shared_kv_layers == 0));
+  CHECK((m.experts == 6 && m.experts_per_token == 2 && m.dense_branch && m.router_norm));
+  const Json wide = {{"head_dim", 16}}, one = {{"head_dim", 16}, {"num_key_value_heads", 1}};
+  const auto layers = [&](const Json& value) { return refusal(name, "per_layer_config", value); };
+  CHECK(layers({{"1", wide}, {"2", wide}}) == "accepted");
+  CHECK_THAT(layers({{"1", one}}),
+             Contains("per_layer_config: layer 2 has no window and is missing"));
+  CHECK_THAT(layers({{"0", one}, {"1", one}, {"2", one}}),
+             Contains("layer 0 has a window, and heads"));
+  CHECK_THAT(layers({{"1", one}, {"2", wide}}), Contains("must be alike"));
+  CHECK_THAT(layers({{"1", one}, {"2", one}, {"3", one}}), Contains("not among the 3"));
+  CHECK_THAT(layers({{"1", {{"hidden_size", 8}}}, {"2", {{"hidden_size", 8}}}}),
+             Contains("\"hidden_size\" of a layer is not supported"));
+  CHECK_THAT(layers({{"1", 3}, {"2", 3}}), Contains("must hold an object for each layer"));
+  CHECK_THAT(layers(Json::array()), Contains("must be an object of layers"));
+  CHECK_THAT(refusal(name, "top_k_experts", Json()),
+             Contains("enable_moe_block needs num_experts, top_k_experts"));
+  CHECK(refusal(name, "enable_moe_block", false) == "accepted");
+}
+
 TEST_CASE("family: DeepSeek's entries that would change the computation are refused by name",
           "[config][error]") {
   using Catch::Matchers::Contains;
@@ -200,16 +225,26 @@ TEST_CASE("family: hybrids are exported as they are read", "[config]") {
             c.delta_key_heads = c.delta_value_heads = c.delta_key_dim = c.delta_value_dim = 0;
             c.conv_width = 0;
           }) == "accepted");
+    // What attention alone has a use for is not there where no layer has it.
+    CHECK(again(name, [](ModelConfig& c) {
+            const ModelConfig plain;
+            c.mixer_pattern = {"delta"}, c.kv_heads = c.heads, c.qk_norm = QKNorm::none;
+            c.attention_gate = false, c.position = Position::none;
+            c.rope_base = plain.rope_base, c.rope_fraction = 1;
+          }) == "accepted");
     CHECK_THAT(again(name,
                      [](ModelConfig& c) {
-                       c.mixer_pattern = {"delta", "mamba"};
+                       c.mixer_pattern = {"delta", "mamba", "attention"};
+                       c.layers = 3;
                      }),
                Catch::Contains("cannot say"));
   }
   CHECK(again("jamba", [](ModelConfig& c) {
           c.layers = 8, c.mixer_pattern = {"mamba", "mamba", "attention", "mamba"};
         }) == "accepted");
-  CHECK(again("jamba", [](ModelConfig& c) { c.mixer_pattern = {"mamba", "mamba"}; }) == "accepted");
+  CHECK(again("jamba", [](ModelConfig& c) {
+          c.kv_heads = c.heads, c.mixer_pattern = {"mamba", "mamba"};
+        }) == "accepted");
   CHECK_THAT(again("jamba", [](ModelConfig& c) { c.mamba_inner = 65; }),
              Catch::Contains("cannot say mamba_inner = 65"));
   CHECK_THAT(again("jamba",

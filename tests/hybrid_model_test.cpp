@@ -22,8 +22,9 @@ const std::vector<Assignments>& hybrids() {
        "delta_key_dim=3", "delta_value_dim=5", "conv_width=3"},
       {"mixer_pattern=mamba,attention", "mamba_inner=12", "mamba_state=3", "mamba_dt_rank=2",
        "mamba_norms=true", "position=none"},
-      {"mixer_pattern=mamba", "mamba_conv_bias=false", "mamba_state=4", "conv_width=1"},
-      {"mixer_pattern=delta", "norm_gain=one_plus_gamma", "position=learned"},
+      {"mixer_pattern=mamba", "mamba_conv_bias=false", "mamba_state=4", "conv_width=1",
+       "position=none", "kv_heads=0"},
+      {"mixer_pattern=delta", "norm_gain=one_plus_gamma", "position=learned", "kv_heads=0"},
       {"mixer_pattern=delta,mamba,attention", "layers=4", "qk_norm=head", "attention_gate=true",
        "norm_gain=one_plus_gamma", "rope_fraction=0.5", "mamba_state=3", "delta_key_dim=3"},
       {"mixer_pattern=delta,attention", "layers=4", "window=3", "attention_pattern=full,window",
@@ -38,6 +39,10 @@ const std::vector<Assignments>& hybrids() {
        "kv_lora_rank=6", "qk_nope_head_dim=4", "qk_rope_head_dim=2", "v_head_dim=3",
        "delta_key_heads=2", "delta_key_dim=3"},
       {"mixer_pattern=attention,mamba", "position=xl_relative", "mamba_state=3"},
+      {"mixer_pattern=delta,mamba,attention", "layers=3", "document_end=7", "delta_key_dim=3",
+       "mamba_state=3", "window=4"},
+      {"mixer_pattern=mamba,delta", "document_end=7", "position=none", "kv_heads=0",
+       "delta_key_dim=3", "mamba_state=3", "conv_width=2"},
       {"mixer_pattern=attention,delta", "rope_scaling=dynamic_ntk", "rope_factor=3",
        "rope_original_context=4", "delta_key_dim=3"}};
   return list;
@@ -98,6 +103,36 @@ TEST_CASE("hybrid model: decoding with the cache equals the full pass everywhere
   }
 }
 
+TEST_CASE("hybrid model: a text behind the end of another is as if it were alone", "[model][L97]") {
+  register_all();
+  for (const Assignments& choice :
+       {Assignments{"mixer_pattern=delta", "delta_key_dim=3"},
+        {"mixer_pattern=mamba", "mamba_state=3"},
+        {"mixer_pattern=mamba,delta", "conv_width=2", "mamba_state=2"}}) {
+    for (const Device device : {kReference, kCPU}) {
+      INFO(text_of(choice) << "on " << to_text(device));
+      Assignments all{"document_end=7", "position=none", "kv_heads=0"};
+      all.insert(all.end(), choice.begin(), choice.end());
+      const ModelConfig c = with(all);
+      const auto model = random_model(c, DType::f64, device);
+      // Texts of 2, 1 and 5 tokens and their ends; taps reach over several of them.
+      const std::vector<int64_t> packed{4, 7, 7, 9, 11, 3, 5, 7, 2, 8, 1};
+      const auto logits = [&](size_t first, size_t count) {
+        const std::vector<int64_t> v(packed.begin() + static_cast<std::ptrdiff_t>(first),
+                                     packed.begin() + static_cast<std::ptrdiff_t>(first + count));
+        return model->logits(from_host<int64_t>(v, {1, static_cast<int64_t>(count)}, device));
+      };
+      const Tensor both = logits(0, packed.size());
+      for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 2}, {2, 1}, {3, 5}, {8, 3}}) {
+        const Tensor alone = logits(first, count);
+        for (size_t t = 0; t < count; ++t)
+          CHECK(largest_difference(row_of(both, static_cast<int64_t>(first + t)),
+                                   row_of(alone, static_cast<int64_t>(t))) <= 1e-13);
+      }
+    }
+  }
+}
+
 TEST_CASE("hybrid model: a cache that is cleared begins anew", "[model]") {
   register_all();
   const auto model = random_model(with(hybrids()[4]), DType::f64, kCPU);
@@ -116,7 +151,7 @@ TEST_CASE("hybrid model: a recurrence decodes a token at one cost, however long 
   register_all();
   for (const char* mixer : {"delta", "mamba"}) {
     const ModelConfig c = with({std::string("mixer_pattern=") + mixer, "context=2048",
-                                "position=none", "tied_head=true", "head_bias=true"});
+                                "position=none", "kv_heads=0", "tied_head=true", "head_bias=true"});
     Report reports[2];
     for (const bool longer : {false, true}) {
       ReportOptions o;
@@ -129,7 +164,8 @@ TEST_CASE("hybrid model: a recurrence decodes a token at one cost, however long 
     CHECK(reports[0].kv_cache_per_token == 0);
   }
   // bf16 weights: the state stays in the type of sums.
-  const ModelConfig c = with({"mixer_pattern=delta", "delta_key_dim=3", "delta_value_dim=5"});
+  const ModelConfig c = with({"mixer_pattern=delta", "delta_key_dim=3", "delta_value_dim=5",
+                              "position=none", "kv_heads=0"});
   CHECK(cache_size(c, 7, 0).state == 2 * 4 * 3 * 5);
   CHECK(cache_size(c, 7, 0).numbers == 2 * 3 * (2 * 4 * 3 + 4 * 5));
   ReportOptions o;
@@ -191,8 +227,9 @@ TEST_CASE("hybrid model: learns a batch by heart", "[model]") {
 TEST_CASE("hybrid model: recurrences begin as their papers say, whatever init is", "[config]") {
   register_all();
   for (const char* init : {"init=normal", "init=fixup", "init=mitchell"}) {
-    const ModelConfig c = with({"mixer_pattern=delta,mamba", "mamba_state=5", "mamba_norms=true",
-                                "norm_gain=one_plus_gamma", init});
+    const ModelConfig c =
+        with({"mixer_pattern=delta,mamba", "position=none", "kv_heads=0", "mamba_state=5",
+              "mamba_norms=true", "norm_gain=one_plus_gamma", init});
     const auto model = build_model(c, DType::f64, kReference);
     initialise(*model, c, 3);
     const nn::DeltaNet& delta = *model->blocks[0]->delta_net;
@@ -248,7 +285,8 @@ TEST_CASE("hybrid model: probes see what a recurrence adds to the stream", "[pro
 }
 
 TEST_CASE("hybrid model: sizes that are left out follow from the model's", "[config]") {
-  const ModelConfig c = with({"mixer_pattern=delta,mamba", "d_model=40", "heads=5", "kv_heads=5"});
+  const ModelConfig c =
+      with({"mixer_pattern=delta,mamba", "d_model=40", "heads=5", "kv_heads=5", "position=none"});
   CHECK((c.delta_key_heads == 5 && c.delta_value_heads == 5));
   CHECK((c.delta_key_dim == 8 && c.delta_value_dim == 8 && c.conv_width == 4));
   CHECK((c.mamba_inner == 80 && c.mamba_state == 16 && c.mamba_dt_rank == 3));
@@ -275,11 +313,8 @@ TEST_CASE("hybrid model: what does not fit is refused by name", "[config][error]
              Contains("delta_value_heads = 3 must be a multiple of delta_key_heads = 2"));
   CHECK_THAT(refusal({"mixer_pattern=delta", "conv_width=2000"}),
              Contains("conv_width must lie between"));
-  for (const char* assignment : {"document_end=7", "attention_prefix=3"}) {
-    const std::string field(std::string_view(assignment).substr(0, 12));
-    CHECK_THAT(refusal({"mixer_pattern=mamba,attention", assignment}),
-               Contains("has no meaning beside a recurrence") && Contains(field));
-  }
+  CHECK_THAT(refusal({"mixer_pattern=mamba,attention", "attention_prefix=3"}),
+             Contains("attention_prefix has no meaning beside a recurrence"));
   CHECK_THAT(refusal({"mixer_pattern=delta", "parallel=shared_norm", "fused_parallel=true"}),
              Contains("fused_parallel has no meaning beside a recurrence"));
   CHECK_THAT(refusal({"mixer_pattern=delta", "scalar_biases=true", "placement=none",
@@ -288,6 +323,22 @@ TEST_CASE("hybrid model: what does not fit is refused by name", "[config][error]
   CHECK_THAT(refusal({"architecture=encoder", "mixer_pattern=delta", "kv_heads=0", "position=none",
                       "tied_head=true", "head_bias=true"}),
              Contains("has no meaning for architecture = encoder"));
+  // Without a layer of attention its fields would do nothing.
+  const Assignments alone{"mixer_pattern=delta,mamba", "position=none", "kv_heads=0"};
+  CHECK(refusal(alone) == "accepted");
+  for (const char* assignment :
+       {"attention_dropout=0.1", "attention_gate=true", "attention_output_bias=true",
+        "attention_scale=2", "attention_sink=true", "attention_soft_cap=5", "fused_qkv=false",
+        "qk_norm=head", "qkv_bias=true", "qkv_clip=2", "softmax_off_by_one=true", "window=3"}) {
+    Assignments with_one = alone;
+    with_one.emplace_back(assignment);
+    const std::string field(assignment, std::string_view(assignment).find('='));
+    CHECK_THAT(refusal(with_one), Contains(field + " has no meaning without attention, and"));
+  }
+  CHECK_THAT(refusal({"mixer_pattern=delta", "kv_heads=0"}),
+             Contains("position = rope changes scores of attention"));
+  CHECK_THAT(refusal({"mixer_pattern=delta", "position=none", "kv_heads=2"}),
+             Contains("kv_heads = 2 are heads of attention"));
   CHECK_THAT(refusal({"shared_expert_d_ff=8"}), Contains("needs shared_experts"));
   nn::Block::Options o;
   o.attention.d_model = 4, o.mlp.d_model = 4, o.mlp.d_ff = 4;

@@ -77,6 +77,25 @@ TEST_CASE("masked tokens: of a short text one is chosen where none was, each as 
   CHECK(none == Masked{{0, 0}, {kIgnoredTarget, kIgnoredTarget}});
 }
 
+TEST_CASE("masked tokens: the end of a document is neither hidden nor made", "[data]") {
+  MaskedTokenOptions o;
+  o.vocab = 4, o.mask_id = 3, o.boundary = 1, o.rate = 1, o.mask_share = 0, o.random_share = 1;
+  Ids ids(3000), targets(3000), drawn(3000);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int64_t>(i % 3);
+  drawn = ids;
+  mask_tokens(o, {1, 2, 3}, drawn, targets);
+  int changed = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    CHECK((drawn[i] == 1) == (ids[i] == 1));
+    CHECK((targets[i] == kIgnoredTarget) == (ids[i] == 1));
+    changed += drawn[i] != ids[i];
+  }
+  CHECK(changed > 500);
+  o.boundary = 3;
+  CHECK_THROWS_WITH(mask_tokens(o, {1, 2, 3}, drawn, targets),
+                    Contains("must not be the token that ends a document"));
+}
+
 TEST_CASE("masked tokens: 15 % are chosen, 80, 10 and 10 % of them hidden, changed, left",
           "[data]") {
   double places = 0, special = 0, chosen = 0, hidden = 0, changed = 0, low = 0;

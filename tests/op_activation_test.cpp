@@ -168,6 +168,14 @@ TEST_CASE_METHOD(Setup, "soft_cap: values and slopes, and odd caps refused by na
   for (double cap : {0.0, -1.0, double(NAN), double(INFINITY)}) {
     CHECK_THROWS_WITH(
         soft_cap(x, cap),
-        Contains("soft_cap: the cap must be finite and above 0; got " + to_text(cap)));
+        Contains("soft_cap: the cap must be a finite number above 0; got " + to_text(cap)));
+  }
+  for (double cap : {1e-39, 1e39})
+    CHECK_THROWS_WITH(soft_cap(x, cap), Contains("the cap must be a normal number of f32"));
+  const double least = std::numeric_limits<float>::min();
+  for (Device device : {kReference, kCPU}) {
+    const Tensor pressed =
+        soft_cap(from_host<float>(std::vector<float>{-3, 0, 5}, {3}, device), least);
+    CHECK(to_host<float>(pressed) == std::vector<float>{-float(least), 0, float(least)});
   }
 }

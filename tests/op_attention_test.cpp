@@ -113,6 +113,16 @@ TEST_CASE_METHOD(Setup, "attention: the soft cap bends scores before the mask", 
     o.soft_cap = cap;
     CHECK_THROWS_WITH(attention(y, y, y, o), Contains("soft_cap must be a finite number above 0"));
   }
+  for (double cap : {1e-39, 1e39}) {
+    o.soft_cap = cap;
+    CHECK_THROWS_WITH(attention(y, y, y, o), Contains("soft_cap must be a normal number of f32"));
+  }
+  // The smallest that is allowed leaves scores of 0, where each key has the same weight.
+  o.soft_cap = std::numeric_limits<float>::min(), o.causal = false;
+  const Tensor even =
+      attention(given(place, {1, 1}, {1, 2, 1, 1}), given(place, {-100, 100}, {1, 2, 1, 1}),
+                given(place, {0, 1}, {1, 2, 1, 1}), o);
+  for (double value : to_doubles(even)) CHECK(value == 0.5);
 }
 
 TEST_CASE_METHOD(Setup,

@@ -318,6 +318,9 @@ TEST_CASE_METHOD(Setup, "losses: say what does not fit", "[op][error][F05]") {
     CHECK_THROWS_WITH(cross_entropy(x, t, with([&](auto& o) { o.soft_cap = cap; })),
                       Contains("soft_cap must be a finite number above 0"));
   }
+  for (double cap : {1e-39, 1e39})
+    CHECK_THROWS_WITH(cross_entropy(x, t, with([&](auto& o) { o.soft_cap = cap; })),
+                      Contains("soft_cap must be a normal number of f32"));
   CHECK_THROWS_WITH(cross_entropy(x, t, with([](auto& o) { o.normalizer = 0; })),
                     Contains("normalizer must be a finite number above 0"));
   CHECK_THROWS_WITH(

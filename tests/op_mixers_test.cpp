@@ -118,7 +118,7 @@ TEST_CASE_METHOD(Setup, "recurrences: gradients through the state alone reach th
 TEST_CASE_METHOD(Setup, "recurrences: keep a state every 16 tokens for the backward", "[memory]") {
   ops::GatedDeltaRule::Saved saved;
   const Deltas d(33);
-  ops::GatedDeltaRule::forward(d.q, d.k, d.v, d.g, d.beta, {}, {}, &saved);
+  ops::GatedDeltaRule::forward(d.q, d.k, d.v, d.g, d.beta, {}, {}, {}, &saved);
   CHECK(saved.states.get().shape() == Shape{2, 3, 3, 4, 5});
 }
 
@@ -165,6 +165,10 @@ TEST_CASE_METHOD(Setup, "convolution and recurrences: shapes without a meaning a
   CHECK_THROWS_WITH(causal_conv1d(x, ones({3, 2})), Contains("causal_conv1d: x must be (B, T, C)"));
   CHECK_THROWS_WITH(causal_conv1d(x, ones({4, 0})), Contains("K >= 1"));
   CHECK_THROWS_WITH(causal_conv1d(x, ones({4, 2}), ones({3})), Contains("bias must be (C)"));
+  const Tensor few = zeros({2, 2}, DType::i64, kReference),
+               many = zeros({2, 4}, DType::i64, kReference);
+  CHECK_THROWS_WITH(causal_conv1d(x, ones({4, 2}), {}, x), Contains("documents must be i64"));
+  CHECK_THROWS_WITH(causal_conv1d(x, ones({4, 2}), {}, many), Contains("the tokens of x alone"));
   const Tensor q = ones({1, 2, 1, 4}), v = ones({1, 2, 1, 3}), g = ones({1, 2, 1});
   CHECK_THROWS_WITH(gated_delta_rule(q, v, v, g, g), Contains("q and k must be (B, T, H, K)"));
   CHECK_THROWS_WITH(gated_delta_rule(q, q, v, q, g), Contains("g and beta must be (B, T, H)"));
@@ -176,6 +180,10 @@ TEST_CASE_METHOD(Setup, "convolution and recurrences: shapes without a meaning a
   CHECK_THROWS_WITH(selective_scan(x, x, ones({3, 2}), b, b), Contains("A must be (C, N)"));
   CHECK_THROWS_WITH(selective_scan(x, x, a, b, x), Contains("B and C must be (B, T, N)"));
   CHECK_THROWS_WITH(selective_scan(x, x, a, b, b, ones({3})), Contains("D must be (C)"));
+  CHECK_THROWS_WITH(selective_scan(x, x, a, b, b, {}, {}, few),
+                    Contains("selective_scan: documents must be i64") && Contains("at least 3"));
+  CHECK_THROWS_WITH(gated_delta_rule(q, q, v, g, g, {}, 0, few),
+                    Contains("gated_delta_rule: documents must be i64") && Contains("B = 1"));
 }
 
 TEST_CASE_METHOD(Setup, "learned activations: parameters of another shape are errors",

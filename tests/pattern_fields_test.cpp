@@ -164,4 +164,7 @@ TEST_CASE("patterns: fields that would do nothing are refused", "[model][error]"
   CHECK_THAT(refusal({"document_end=40"}), Contains("must be a token, 0..39, or -1"));
   CHECK_THAT(refusal({"document_end=-2"}), Contains("must lie between -1"));
   CHECK_THAT(refusal({"attention_prefix=-1"}), Contains("must lie between 0"));
+  for (const char* cap : {"attention_soft_cap", "final_soft_cap"})
+    CHECK_THAT(refusal({std::string(cap) + "=1e-40"}),
+               Contains(std::string(cap) + " = 1e-40 must be 0, for none, or a normal number"));
 }

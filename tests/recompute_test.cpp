@@ -163,6 +163,22 @@ TEST_CASE("checkpoint: segments may lie in segments, share leaves and take sever
   CHECK(run(true) == run(false));
 }
 
+TEST_CASE("checkpoint: a tensor may come in twice, and a leaf as an input and by itself",
+          "[recompute]") {
+  const auto run = [](bool again) {
+    Tensor w = leaf({0.5, -2});
+    const auto f = [w](const Tensor& a, const Tensor& b, const Tensor& c, Generator*) {
+      return std::array{mul(mul(a, b), w), mul(c, a), exp(b)};
+    };
+    Tape tape;
+    const Tensor h = mul(w, w);
+    const auto y = again ? checkpoint(f, nullptr, h, h, w) : f(h, h, w, nullptr);
+    tape.backward(sum(add(add(y[0], y[2]), mul(y[1], h))));
+    return to_host<double>(w.grad());
+  };
+  CHECK(run(true) == run(false));
+}
+
 TEST_CASE("checkpoint: what needs no gradient is not recorded, and without a tape nothing changes",
           "[recompute]") {
   const Tensor x = from_host<double>({1, 2}, {2}, kReference);

@@ -34,6 +34,9 @@ const std::vector<Case>& cases() {
       {"first_expert_layer=1", {"experts=4"}},
       {"expert_layer_every=2", {"experts=4"}},
       {"shared_expert_gate=true", {"experts=4", "shared_experts=1"}},
+      {"dense_branch=true", {"experts=4", "placement=double"}},
+      {"router_norm=true", {"experts=4"}},
+      {"router_expert_scale=true", {"experts=4"}},
   };
   return list;
 }
@@ -54,6 +57,13 @@ TEST_CASE("config: a field without meaning is refused, and accepted where it has
     CHECK_THAT(refusal({"position=learned", field}), Contains("without position = rope"));
     CHECK(refusal({field}) == "accepted");
   }
+}
+
+TEST_CASE("config: a dense branch beside experts needs norms on both sides", "[config][error]") {
+  const char* const both[] = {"experts=4", "dense_branch=true"};
+  CHECK_THAT(refusal({both[0], both[1]}), Contains("dense_branch = true has norms on both sides"));
+  CHECK_THAT(refusal({both[0], both[1], "placement=double", "parallel=two_norms"}),
+             Contains("set placement to double and parallel to none"));
 }
 
 TEST_CASE("config: buckets and scales that no layer could use are refused", "[config][error]") {

@@ -10,6 +10,7 @@ from the distance between the library's own float32 and float64 runs. Models of 
 most: every gradient is stored. Needs: pip install torch transformers safetensors.
 """
 import argparse
+import contextlib
 import copy
 import pathlib
 import shutil
@@ -33,6 +34,10 @@ def load(folder, is_random, seed):
         for p in model.parameters():
             p.copy_(torch.randn_like(p) * (0.5 / p.shape[-1] ** 0.5 if p.dim() > 1 else 0.3)
                     + (1.0 if p.dim() == 1 and p.abs().max() == 1 else 0.0))
+        stored = model.state_dict()
+        for name, b in model.named_buffers():  # what is saved and not trained
+            if name in stored and b.is_floating_point():
+                b.copy_(b + 0.3 * torch.randn_like(b))
     return model
 
 
@@ -43,6 +48,46 @@ def run(model, ids, labels):
         logits[:, :-1].reshape(-1, logits.shape[-1]), labels[:, 1:].reshape(-1), ignore_index=-100)
     shifted.backward()
     return logits.detach(), shifted.detach()
+
+
+@contextlib.contextmanager
+def wide():
+    """What says float32 means float64: models cast here and there (norms, routers, angles)."""
+    changed = [(torch.nn.functional, "softmax"), (torch.Tensor, "to"), (torch, "arange"),
+               (torch, "tensor"), (torch, "zeros")]
+    before = [getattr(owner, name) for owner, name in changed]
+    as_float = torch.Tensor.float
+
+    def widened(value):
+        return torch.float64 if value is torch.float32 else value
+
+    def wide_form(function):
+        return lambda *args, **named: function(*map(widened, args),
+                                               **{key: widened(v) for key, v in named.items()})
+
+    for (owner, name), function in zip(changed, before):
+        setattr(owner, name, wide_form(function))
+    torch.Tensor.float = torch.Tensor.double
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.Tensor.float = as_float
+        for (owner, name), function in zip(changed, before):
+            setattr(owner, name, function)
+
+
+def run64(model, ids, labels):
+    """The same model built in float64: what it computes of its sizes (angles, scales) is too."""
+    config = copy.deepcopy(model.config)
+    config.dtype = torch.float64
+    with wide():
+        twin = AutoModelForCausalLM.from_config(config, attn_implementation="eager").double().eval()
+        twin.load_state_dict(model.state_dict())
+        if hasattr(twin, "set_experts_implementation"):
+            twin.set_experts_implementation("eager")
+        return run(twin, ids, labels)
 
 
 def greedy(model, prompt):
@@ -75,7 +120,7 @@ def main():
     gradients = {"grad." + name: p.grad.clone() for name, p in model.named_parameters()
                  if p.grad is not None}
     tokens, chosen = greedy(model, ids[:, :PROMPT])
-    logits64, loss64 = run(copy.deepcopy(model).double(), ids, labels)
+    logits64, loss64 = run64(model, ids, labels)
     noise = ((logits - logits64).abs().max() / logits64.abs().max()).item()
 
     options.out.mkdir(parents=True)
@@ -87,7 +132,9 @@ def main():
             "loss64": loss64, "prompt": ids[:, :PROMPT].contiguous(), "greedy": tokens,
             "greedy_logits": chosen, **gradients}
     with safe_open(options.out / "model.safetensors", "pt") as stored:
-        unknown = [name for name in stored.keys() if "grad." + name not in gradients]
+        untrained = dict(model.named_buffers())
+        unknown = [name for name in stored.keys()
+                   if "grad." + name not in gradients and name not in untrained]
     if unknown:
         raise SystemExit(f"{options.model}: {unknown[0]} is stored under a name that the model in "
                          "memory does not have (experts of a mixture): its gradient cannot be named")

@@ -49,19 +49,26 @@ class Pages {
   void* data_;
 };
 
-}  // namespace
-
-double measure_fma_peak() {
-  constexpr int64_t kRounds = 40000;
+/// Floating point operations a second of chains in registers, all threads together.
+double chains_peak(int64_t rounds, double (*chains)(int64_t rounds, float* sink)) {
   const int64_t samples = num_threads() * int64_t{4};
   return best_rate(0.2, [&] {
     std::atomic<double> work{0};
     parallel_for(samples, 1, [&](int64_t, int64_t) {
       float sink = 0.5f;
-      work += isa().fma_chains(kRounds, &sink);
+      work += chains(rounds, &sink);
     });
     return work.load();
   });
+}
+
+}  // namespace
+
+double measure_fma_peak() { return chains_peak(40000, isa().fma_chains); }
+
+double measure_bf16_peak() {
+  const Bf16Kernels* kernels = bf16_kernels();
+  return kernels == nullptr ? measure_fma_peak() : chains_peak(40000, kernels->chains);
 }
 
 namespace {

@@ -8,6 +8,9 @@ namespace tally::cpu {
 /// pool together, with the selected instruction set. Best of about 0.2 seconds of short samples,
 /// so that a busy neighbour does not lower it.
 double measure_fma_peak();
+/// The same of the fastest products of bf16 that kernels use: pairs where the CPU multiplies them, else
+/// multiply-adds in f32.
+double measure_bf16_peak();
 
 /// Bytes a second from and to main memory, all threads together.
 struct Bandwidth {

@@ -37,7 +37,9 @@ struct DeltaToken {
   DeltaToken(const DeltaRule::Views& w, HeadPlace p, int64_t t)
       : k(token_row(w.k, p, t, w.keys())),
         v(token_row(w.v, p, t, w.values())),
-        decay(std::exp(element<float>(w.g, p.b, t, p.h))),
+        decay(ops::begins_document(w.documents, p.b, t, w.g.shape[1])
+                  ? 0
+                  : std::exp(element<float>(w.g, p.b, t, p.h))),
         rate(element<float>(w.beta, p.b, t, p.h)) {}
 };
 
@@ -113,7 +115,7 @@ void store_state(const View& v, int64_t m, DeltaRow& s, At... at) {
 }
 
 void delta_of(const DeltaRule::Forward& c, HeadPlace p) {
-  const DeltaRule::Views views{c.k, c.v, c.g, c.beta};
+  const DeltaRule::Views views{c.k, c.v, c.g, c.beta, c.documents};
   const int64_t n = views.keys(), m = views.values();
   DeltaRow s(static_cast<size_t>(n * m)), e(static_cast<size_t>(m)), u(e), out(e);
   if (c.state.defined()) load_state(c.state, m, s, p.b, p.h);
@@ -138,7 +140,7 @@ class DeltaHead {
  public:
   DeltaHead(const DeltaRule::Backward& call, HeadPlace place)
       : c_(call),
-        views_{call.k, call.v, call.g, call.beta},
+        views_{call.k, call.v, call.g, call.beta, call.documents},
         p_(place),
         n_(views_.keys()),
         m_(views_.values()),

@@ -51,9 +51,11 @@ bool has_avx512() {
   constexpr uint64_t kZmm = 0xe6;
   return has_avx2() && has(cpuid(7).b, kF | kDq | kBw | kVl) && (saved_state() & kZmm) == kZmm;
 }
+bool find_bf16_products() { return has_avx512() && has(cpuid(7, 1).a, 1u << 5); }
 #else
 bool has_avx2() { return false; }
 bool has_avx512() { return false; }
+bool find_bf16_products() { return false; }
 #endif
 
 }  // namespace
@@ -63,6 +65,11 @@ std::string_view name(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
 bool supported(Isa isa) {
   static const bool avx2 = has_avx2(), avx512 = has_avx512();
   return isa == Isa::baseline || (isa == Isa::avx2 ? avx2 : avx512);
+}
+
+bool has_bf16_products() {
+  static const bool pairs = find_bf16_products();
+  return pairs;
 }
 
 Isa parse_isa(std::string_view text) {

@@ -12,6 +12,9 @@ std::string_view name(Isa isa);
 /// Whether the CPU has it and the operating system saves its registers.
 bool supported(Isa isa);
 
+/// Whether the CPU has AVX512_BF16: pairs of bf16 multiplied and added to f32.
+bool has_bf16_products();
+
 /// The one that kernels run with: the best supported, or what the environment variable TALLY_ISA
 /// asks for (`baseline`, `avx2`, `avx512`). Throws Error for another value or one that this
 /// machine cannot run. Read once.

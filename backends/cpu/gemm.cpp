@@ -62,12 +62,12 @@ struct Parts {
 template <class T>
 class PackedProduct {
  public:
-  PackedProduct(const IsaTable& table, const Gemm<T>& g)
-      : g_(g), kernels_(kernels_of<T>(table)), depth_(gemm_depth(g.k)) {}
+  PackedProduct(const GemmKernels<T>& kernels, const Gemm<T>& g)
+      : g_(g), kernels_(kernels), depth_(gemm_depth(g.k)) {}
 
   void run() {
-    if (g_.m <= kFewRows)
-      run_few_rows();
+    if (g_.m <= kFlatRows)
+      run_flat_rows();
     else if (g_.k == depth_)
       run_flat();
     else
@@ -75,7 +75,7 @@ class PackedProduct {
   }
 
  private:
-  static constexpr int64_t kFewRows = 56;
+  static constexpr int64_t kFlatRows = 56;
   /// Elements at the start of a thread's arena for packed A (panels of 6 rows take 8).
   static constexpr int64_t kArenaA = (kGemmGroupRows + 40) * kGemmDepth;
   static constexpr int64_t kArenaB =
@@ -171,9 +171,9 @@ class PackedProduct {
     for (int64_t p = 0; p < g_.k; p += depth_) f(p, std::min(depth_, g_.k - p));
   }
 
-  /// Few rows: every element of B is used in one tile of columns only. So A is packed first, and B
+  /// Not many rows: every element of B is used in one tile of columns only. So A is packed first, and B
   /// goes panel by panel through the first-level cache of the thread that needs it.
-  void run_few_rows() {
+  void run_flat_rows() {
     const int64_t rows = blocks_of(g_.m, kernels_.tile_rows) * 16;  // no panel is wider
     if (rows * g_.k > kArenaB) return run_deep();
     T* packed_a = arena() + kArenaA;
@@ -195,27 +195,15 @@ class PackedProduct {
   int64_t depth_;
 };
 
-/// Very few rows, as in decoding: nothing of B is packed, see gemm_thin.h.
-bool is_thin(const IsaTable& table, const Gemm<float>& g) {
-  const int64_t arena = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
-  return g.trans_b && g.m <= table.thin_rows && g.n >= table.thin_columns &&
-         thin_rows_for(g.m) * g.k <= arena;
+/// Very few rows, as in decoding: nothing of B is packed, see few_rows_kernels.h.
+bool is_few(const Gemm<float>& g) {
+  return g.m <= kFewRows && !g.trans_a && g.trans_b && g.alpha == 1;
 }
 
-void run_thin(const IsaTable& table, const Gemm<float>& g) {
-  // Pieces long enough to stream, short enough to share out a small matrix.
-  const int64_t piece = std::clamp(g.n / kGemmColumns / 32, int64_t{1}, int64_t{4}) * kGemmColumns;
-  const int64_t row = g.trans_a ? 1 : g.lda, column = g.trans_a ? g.lda : 1;
-  const int64_t width = thin_rows_for(g.m);
-  const float* a = g.a;
-  if (g.m > 1 || column > 1) {
-    float* packed = reinterpret_cast<float*>(thread_scratch().data());
-    for (int64_t p = 0; p < g.k; ++p)
-      for (int64_t i = 0; i < width; ++i)
-        packed[p * width + i] = i < g.m ? g.a[i * row + p * column] : 0.0f;
-    a = packed;
-  }
-  parallel_for(g.n, piece, [&](int64_t j0, int64_t j1) { table.gemm_thin(g, a, j0, j1); });
+void run_few(const IsaTable& table, const Gemm<float>& g) {
+  parallel_for(g.n, few_rows_piece(g.n), [&](int64_t j0, int64_t j1) {
+    table.few_rows({g.m, j0, j1, g.k, g.a, g.lda, g.b, g.ldb, g.bias, g.c, g.ldc, g.beta != 0});
+  });
 }
 
 }  // namespace
@@ -226,11 +214,18 @@ void gemm_own(const IsaTable& table, const Gemm<T>& g) {
   if (g.m == 0 || g.n == 0) return;
   if (g.k == 0) return gemm_empty(g);
   if constexpr (sizeof(T) == sizeof(float))
-    if (is_thin(table, g)) return run_thin(table, g);
-  PackedProduct<T>(table, g).run();
+    if (is_few(g)) return run_few(table, g);
+  PackedProduct<T>(kernels_of<T>(table), g).run();
 }
 template void gemm_own(const IsaTable&, const Gemm<float>&);
 template void gemm_own(const IsaTable&, const Gemm<double>&);
+
+void gemm_packed(const GemmKernels<float>& kernels, const Gemm<float>& g) {
+  check_gemm(g);
+  if (g.m == 0 || g.n == 0) return;
+  if (g.k == 0) return gemm_empty(g);
+  PackedProduct<float>(kernels, g).run();
+}
 
 GemmProvider parse_gemm_provider(const char* text) {
   const std::string_view asked = text == nullptr ? "" : text;
@@ -251,6 +246,8 @@ const char* gemm_provider_name() {
                                       : std::string("openblas ") + openblas_core_name();
   return text.c_str();
 }
+
+const char* bf16_provider_name() { return "own avx512_bf16"; }
 
 void gemm(const Gemm<float>& g) {
   if (gemm_provider() == GemmProvider::own)

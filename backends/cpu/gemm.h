@@ -6,6 +6,8 @@
 namespace tally::cpu {
 
 struct IsaTable;
+template <class T>
+struct GemmKernels;
 
 /// C = alpha op(A) op(B) + beta C (+ bias), row-major: op(A) (m, k), op(B) (k, n), C (m, n).
 /// beta is 0 (C is written and never read) or 1. Shared out over the thread pool; the result has
@@ -28,12 +30,16 @@ GemmProvider gemm_provider();
 GemmProvider parse_gemm_provider(const char* text);
 /// Its name for the ledger and for `doctor`: "own avx512", "openblas SkylakeX".
 const char* gemm_provider_name();
+/// The same for products of bf16 by pairs: "own avx512_bf16".
+const char* bf16_provider_name();
 
 /// The two providers by name, for tests and benchmarks.
 template <class T>
 void gemm_own(const IsaTable& table, const Gemm<T>& g);
 template <class T>
 void gemm_openblas(const Gemm<T>& g);
+/// gemm_own by given kernels, whatever they hold where a float is (bf16_kernels.h).
+void gemm_packed(const GemmKernels<float>& kernels, const Gemm<float>& g);
 
 /// The set of kernels OpenBLAS chose for this CPU ("SkylakeX"); an old one it does not know well
 /// gets "Prescott" (SSE3) kernels.

@@ -39,7 +39,4 @@ inline constexpr int64_t kGemmGroupRows = 112;
 /// Every tile width divides this.
 inline constexpr int64_t kGemmColumns = 32;
 
-/// What gemm_thin.h takes m rows of A for: a power of two, the missing rows zero.
-constexpr int64_t thin_rows_for(int64_t m) { return m <= 2 ? m : m <= 4 ? 4 : 8; }
-
 }  // namespace tally::cpu

@@ -4,7 +4,7 @@
 //
 // Each element of C is a sum over k in ascending order: fused multiply-adds within a block of
 // gemm_depth(k), blocks added up in C. The order depends on k alone, not on m, n, tiles or threads,
-// so a row of C has the same bits computed alone (decoding) or among a thousand (training).
+// so a row of C has the same bits among nine and among a thousand. Fewer rows: few_rows_kernels.h.
 #include "backends/cpu/gemm_args.h"
 #include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/gemm_tile.h"
@@ -91,7 +91,7 @@ Ahead ahead_of(const Gemm<T>& g, const GemmBlock& next, int64_t t, const T* none
 
 /// Packed rows against packed columns, added to C or written there; meanwhile the rows of A that
 /// will be packed `next` are fetched.
-template <class T>
+template <class T, class Kind = Numbers<T>>
 void gemm_multiply(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& next,
                    const T* packed_a, const T* packed_b) {
   const RowPanels<T> panels(block.i1 - block.i0, block.depth);
@@ -100,7 +100,7 @@ void gemm_multiply(const Gemm<T>& g, const GemmBlock& block, const GemmBlock& ne
   int64_t t = 0;
   for (int64_t q = 0; q < panels.count; ++q) {  // this panel of A stays in the first-level cache
     const int64_t height = panels.height(q);
-    const TileFunction<T> full = tile_of<T, 2>(height), narrow = tile_of<T, 1>(height);
+    const TileFunction<T> full = tile_of<T, 2, Kind>(height), narrow = tile_of<T, 1, Kind>(height);
     for (int64_t j = block.j0; j < block.j1; j += kTileColumns<T>, ++t) {
       out.c = g.c + (block.i0 + panels.row(q)) * g.ldc + j;
       out.columns = smaller(block.j1 - j, kTileColumns<T>);

@@ -110,35 +110,6 @@ template <class Rows>
 #endif
 }
 
-/// As many columns as there are rows. Each cache line is loaded once: rows a power of two apart share
-/// a set of the first-level cache, which does not hold all of them until the next strip.
-[[gnu::always_inline]] inline void transpose_square(const EvenRows<float>& rows, F32 (&t)[kLanes]) {
-#if defined(__AVX512F__)
-  F32 quarters[4][4];
-  for (int i = 0; i < 4; ++i) {
-    const F32 r0 = load(rows.at(i)), r1 = load(rows.at(i + 4));
-    const F32 r2 = load(rows.at(i + 8)), r3 = load(rows.at(i + 12));
-    const F32 a = _mm512_shuffle_f32x4(r0, r1, 0x44), b = _mm512_shuffle_f32x4(r0, r1, 0xee);
-    const F32 c = _mm512_shuffle_f32x4(r2, r3, 0x44), d = _mm512_shuffle_f32x4(r2, r3, 0xee);
-    quarters[0][i] = _mm512_shuffle_f32x4(a, c, 0x88);
-    quarters[1][i] = _mm512_shuffle_f32x4(a, c, 0xdd);
-    quarters[2][i] = _mm512_shuffle_f32x4(b, d, 0x88);
-    quarters[3][i] = _mm512_shuffle_f32x4(b, d, 0xdd);
-  }
-  for (int s = 0; s < 4; ++s) transpose_quarters(quarters[s], t + 4 * s);
-#elif defined(__AVX2__)
-  F32 halves[2][4];
-  for (int i = 0; i < 4; ++i) {
-    const F32 r0 = load(rows.at(i)), r1 = load(rows.at(i + 4));
-    halves[0][i] = _mm256_permute2f128_ps(r0, r1, 0x20);
-    halves[1][i] = _mm256_permute2f128_ps(r0, r1, 0x31);
-  }
-  for (int s = 0; s < 2; ++s) transpose_quarters(halves[s], t + 4 * s);
-#else
-  transpose_strip(rows, t);
-#endif
-}
-
 /// to[c * width + i] = row i, column c, for a vector's worth of rows.
 template <class T, class Rows>
 [[gnu::always_inline]] inline void transpose_rows(Rows rows, int64_t columns, T* to,

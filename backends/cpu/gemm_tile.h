@@ -35,15 +35,26 @@ struct TileOut {
   Ahead ahead;
 };
 
+/// What an element of the panels is: a number. bf16_kernels.h has another kind.
+template <class T>
+struct Numbers {
+  using Columns = Vector<T>;
+  [[gnu::always_inline]] static Columns columns(const T* b) { return load(b); }
+  [[gnu::always_inline]] static Columns row(const T* a) { return broadcast(*a); }
+  [[gnu::always_inline]] static Vector<T> add(Columns a, Columns b, Vector<T> sum) {
+    return fma(a, b, sum);
+  }
+};
+
 /// One term: sums[i][j] += a[i] b[j].
-template <class T, int Rows, int Vectors>
+template <class T, int Rows, int Vectors, class Kind = Numbers<T>>
 [[gnu::always_inline]] inline void multiply_term(const T* a, const T* b,
                                                  Vector<T> (&sums)[Rows][Vectors]) {
-  Vector<T> vb[Vectors];
-  for (int j = 0; j < Vectors; ++j) vb[j] = load(b + j * kLanesOf<T>);
+  typename Kind::Columns vb[Vectors];
+  for (int j = 0; j < Vectors; ++j) vb[j] = Kind::columns(b + j * kLanesOf<T>);
   for (int i = 0; i < Rows; ++i) {
-    const Vector<T> va = broadcast(a[i]);
-    for (int j = 0; j < Vectors; ++j) sums[i][j] = fma(va, vb[j], sums[i][j]);
+    const auto va = Kind::row(a + i);
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = Kind::add(va, vb[j], sums[i][j]);
   }
 }
 
@@ -58,7 +69,7 @@ template <class T, int Rows, int Vectors, int Stride = kPanelStride<T>>
 }
 
 /// The same, fetching what is ahead.
-template <class T, int Rows, int Vectors>
+template <class T, int Rows, int Vectors, class Kind>
 [[gnu::always_inline]] inline void multiply_panels(int64_t depth, const T* a, const T* b,
                                                    Vector<T> (&sums)[Rows][Vectors], Ahead ahead) {
   constexpr int kStride = kPanelStride<T>, kWidth = Vectors * kLanesOf<T>;
@@ -68,12 +79,12 @@ template <class T, int Rows, int Vectors>
     __builtin_prefetch(ahead.second, 0, 2);
     ahead.first += ahead.step, ahead.second += ahead.step;
     do {
-      multiply_term<T, Rows, Vectors>(a, b, sums);
+      multiply_term<T, Rows, Vectors, Kind>(a, b, sums);
       a += kStride, b += kWidth;
       asm("" : "+r"(a));  // keeps this loop a loop: unrolled, all the tiles are 300 KB of code
     } while (a != stop);
   }
-  for (; a != end; a += kStride, b += kWidth) multiply_term<T, Rows, Vectors>(a, b, sums);
+  for (; a != end; a += kStride, b += kWidth) multiply_term<T, Rows, Vectors, Kind>(a, b, sums);
 }
 
 /// A tile that lies inside C: every index is a constant, so the sums never leave the registers.
@@ -119,14 +130,14 @@ template <class T>
     }
 }
 
-template <class T, int Rows, int Vectors>
+template <class T, int Rows, int Vectors, class Kind>
 [[gnu::noinline]] void tile(int64_t depth, const T* a, const T* b, const TileOut<T>& out) {
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Vectors; ++j) __builtin_prefetch(out.c + i * out.ldc + j * kLanesOf<T>, 1);
   Vector<T> sums[Rows][Vectors];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Vectors; ++j) sums[i][j] = Vector<T>{};
-  multiply_panels<T, Rows, Vectors>(depth, a, b, sums, out.ahead);
+  multiply_panels<T, Rows, Vectors, Kind>(depth, a, b, sums, out.ahead);
   if (out.columns >= Vectors * kLanesOf<T>) {
     write_tile<T, Rows, Vectors>(sums, out);
   } else {
@@ -142,24 +153,24 @@ template <class T>
 using TileFunction = void (*)(int64_t depth, const T* a, const T* b, const TileOut<T>& out);
 
 /// The tile of 1 .. kTileRows rows.
-template <class T, int Vectors>
+template <class T, int Vectors, class Kind = Numbers<T>>
 TileFunction<T> tile_of(int64_t rows) {
   static constexpr TileFunction<T> kTiles[] = {
-    tile<T, 1, Vectors>,
-    tile<T, 2, Vectors>,
-    tile<T, 3, Vectors>,
-    tile<T, 4, Vectors>,
-    tile<T, 5, Vectors>,
-    tile<T, 6, Vectors>,
+    tile<T, 1, Vectors, Kind>,
+    tile<T, 2, Vectors, Kind>,
+    tile<T, 3, Vectors, Kind>,
+    tile<T, 4, Vectors, Kind>,
+    tile<T, 5, Vectors, Kind>,
+    tile<T, 6, Vectors, Kind>,
 #if defined(__AVX512F__)
-    tile<T, 7, Vectors>,
-    tile<T, 8, Vectors>,
-    tile<T, 9, Vectors>,
-    tile<T, 10, Vectors>,
-    tile<T, 11, Vectors>,
-    tile<T, 12, Vectors>,
-    tile<T, 13, Vectors>,
-    tile<T, 14, Vectors>,
+    tile<T, 7, Vectors, Kind>,
+    tile<T, 8, Vectors, Kind>,
+    tile<T, 9, Vectors, Kind>,
+    tile<T, 10, Vectors, Kind>,
+    tile<T, 11, Vectors, Kind>,
+    tile<T, 12, Vectors, Kind>,
+    tile<T, 13, Vectors, Kind>,
+    tile<T, 14, Vectors, Kind>,
 #endif
   };
   return kTiles[rows - 1];

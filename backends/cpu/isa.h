@@ -4,8 +4,8 @@
 #include "backends/cpu/attention_args.h"
 #include "backends/cpu/curve_args.h"
 #include "backends/cpu/dropout_args.h"
+#include "backends/cpu/few_rows_args.h"
 #include "backends/cpu/gemm_args.h"
-#include "backends/cpu/half_args.h"
 #include "backends/cpu/loss_args.h"
 #include "backends/cpu/norm_args.h"
 #include "backends/cpu/optimizer_args.h"
@@ -32,6 +32,13 @@ struct GemmKernels {
   int tile_rows;  ///< of a full tile
 };
 
+/// Products of bf16 by pairs (bf16_kernels.h).
+struct Bf16Kernels {
+  GemmKernels<float> gemm;  ///< a float holds two numbers that follow each other down k
+  double (*chains)(int64_t rounds, float* sink);
+  void (*interleave)(int64_t n, const uint16_t* even, const uint16_t* odd, uint32_t* to);
+};
+
 /// Every kernel that is compiled once per instruction set, as plain function pointers. Only
 /// pointers, sizes, strides and plain structs cross this border: see backends/cpu/README.md for
 /// how to add a row.
@@ -49,9 +56,9 @@ struct IsaTable {
   /// The parts of a product (gemm_kernels.h); gemm.cpp puts them together.
   GemmKernels<float> gemm_f32;
   GemmKernels<double> gemm_f64;
-  /// Columns [j0, j1) of a product with trans_b and 1 to thin_rows rows (gemm_thin.h).
-  void (*gemm_thin)(const Gemm<float>& g, const float* a, int64_t j0, int64_t j1);
-  int thin_rows, thin_columns;
+  /// A few rows against rows of weights (few_rows_kernels.h).
+  void (*few_rows)(const FewRows<float>& g);
+  void (*few_rows_half)(const FewRows<uint16_t>& g);
 
   /// Rows of a normalization (norm_kernels.h), and sums over the rows of a matrix.
   void (*norm_forward)(const NormForward& a);
@@ -67,7 +74,6 @@ struct IsaTable {
   /// Numbers kept in bf16 (half_kernels.h).
   void (*widen)(int64_t n, const uint16_t* x, float* y);
   void (*narrow)(int64_t n, const float* x, uint16_t* y, bool add);
-  void (*half_product)(const HalfProduct& g);
 
   /// elementwise_kernels.h
   void (*add)(int64_t n, const float* a, const float* b, float* y, bool add_to);
@@ -119,5 +125,8 @@ const IsaTable& isa();
 
 /// The table of a given one, which must be supported (tests compare them).
 const IsaTable& isa_table(Isa isa);
+
+/// Where the CPU multiplies pairs of bf16 and kernels run with avx512; null elsewhere.
+const Bf16Kernels* bf16_kernels();
 
 }  // namespace tally::cpu

@@ -8,8 +8,8 @@
 #include "backends/cpu/curve_kernels.h"
 #include "backends/cpu/dropout_kernels.h"
 #include "backends/cpu/elementwise_kernels.h"
+#include "backends/cpu/few_rows_kernels.h"
 #include "backends/cpu/gemm_kernels.h"
-#include "backends/cpu/gemm_thin.h"
 #include "backends/cpu/half_kernels.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/loss_kernels.h"
@@ -32,9 +32,8 @@ constexpr IsaTable make_table(Isa which) {
       .copy_all = copy_all,
       .gemm_f32 = {gemm_pack_a<float>, gemm_pack_b<float>, gemm_multiply<float>, kTileRows},
       .gemm_f64 = {gemm_pack_a<double>, gemm_pack_b<double>, gemm_multiply<double>, kTileRows},
-      .gemm_thin = gemm_thin<float>,
-      .thin_rows = kThinRows,
-      .thin_columns = kTileVectors * kLanes,
+      .few_rows = few_rows<float>,
+      .few_rows_half = few_rows<uint16_t>,
       .norm_forward = norm_forward,
       .norm_backward = norm_backward,
       .column_sums = column_sums,
@@ -43,7 +42,6 @@ constexpr IsaTable make_table(Isa which) {
       .attention_half = attention_half,
       .widen = widen,
       .narrow = narrow,
-      .half_product = half_product,
       .add = add,
       .scale = scale,
       .dropout = dropout,

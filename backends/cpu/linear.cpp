@@ -5,7 +5,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/narrow.h"
+#include "backends/cpu/linear_half.h"
 #include "backends/cpu/plain_loops.h"
 #include "core/ops/expert_linear.h"
 #include "core/parallel.h"
@@ -45,31 +45,6 @@ void linear_forward(const ops::Linear::Forward& c) {
   recorder().provider = gemm_provider_name();
 }
 
-// bf16: a few rows, as decoding has, in f32 beside the weights as they are, as many at a time as the
-// scratch holds. With more of them the products cost more than the weights' second pass.
-constexpr int64_t kFewRows = 8;
-
-void linear_half(const ops::Linear::Forward& c) {
-  if (c.y.rows() > kFewRows) return through_f32(c);
-  const int64_t depth = c.w.cols(), out = c.w.rows();
-  const int64_t room = static_cast<int64_t>(kThreadScratchBytes / sizeof(float));
-  if (depth > room) return through_f32(c);
-  const int64_t piece = std::clamp<int64_t>(out / 1024, 1, 4) * kGemmColumns;
-  const int64_t most = depth > 0 ? room / depth : c.y.rows();
-  float* x = reinterpret_cast<float*>(thread_scratch().data());
-  for (int64_t first = 0; first < c.y.rows(); first += most) {
-    const int64_t rows = std::min(most, c.y.rows() - first);
-    for (int64_t i = 0; i < rows; ++i)
-      isa().widen(depth, c.x.row<uint16_t>(first + i), x + i * depth);
-    parallel_for(out, piece, [&](int64_t begin, int64_t end) {
-      isa().half_product({rows, begin, end, depth, x, c.w.pointer<uint16_t>(), c.w.row_stride,
-                          c.b.pointer<uint16_t>(), c.y.row<uint16_t>(first), c.y.row_stride,
-                          c.y.accumulate});
-    });
-  }
-  recorder().provider = gemm_provider_name();
-}
-
 template <class T>
 void linear_backward(const ops::Linear::Backward& c) {
   if (!fits_gemm(c.dy) || !fits_gemm(c.x) || !fits_gemm(c.w) || !fits_gemm(c.dx) ||
@@ -93,10 +68,13 @@ template <class T>
 void expert_forward(const ops::ExpertLinear::Forward& c) {
   c.each<T>(linear_forward<T>);
 }
-void expert_half(const ops::ExpertLinear::Forward& c) { c.each<bf16>(linear_half); }
 template <class T>
 void expert_backward(const ops::ExpertLinear::Backward& c) {
   c.each<T>(linear_backward<T>);
+}
+template <class Call>
+void expert_half(const Call& c) {
+  c.template each<bf16>([](const auto& one) { linear_half(one); });
 }
 
 }  // namespace
@@ -107,11 +85,13 @@ void register_linear() {
   kernels<ops::Linear::Forward>[kCPU.kind][f32] = linear_forward<float>;
   kernels<ops::Linear::Forward>[kCPU.kind][f64] = linear_forward<double>;
   kernels<ops::Linear::Forward>[kCPU.kind][half] = linear_half;
+  kernels<ops::Linear::Backward>[kCPU.kind][half] = linear_half;
   kernels<ops::Linear::Backward>[kCPU.kind][f32] = linear_backward<float>;
   kernels<ops::Linear::Backward>[kCPU.kind][f64] = linear_backward<double>;
   kernels<ops::ExpertLinear::Forward>[kCPU.kind][f32] = expert_forward<float>;
   kernels<ops::ExpertLinear::Forward>[kCPU.kind][f64] = expert_forward<double>;
-  kernels<ops::ExpertLinear::Forward>[kCPU.kind][half] = expert_half;
+  kernels<ops::ExpertLinear::Forward>[kCPU.kind][half] = expert_half<ops::ExpertLinear::Forward>;
+  kernels<ops::ExpertLinear::Backward>[kCPU.kind][half] = expert_half<ops::ExpertLinear::Backward>;
   kernels<ops::ExpertLinear::Backward>[kCPU.kind][f32] = expert_backward<float>;
   kernels<ops::ExpertLinear::Backward>[kCPU.kind][f64] = expert_backward<double>;
 }

@@ -11,7 +11,7 @@
 namespace tally::cpu {
 namespace {
 
-using Call = ops::MatMul::Call;
+using MatMulCall = ops::MatMul::Call;
 
 /// A matrix as the product sees it: the distances of its rows and of its columns, and of the
 /// matrices of the batch.
@@ -26,13 +26,13 @@ struct Products {
   Operand a, b, y;
   Shape own, summed;
 
-  explicit Products(const Call& c) : m(c.m()), n(c.n()), k(c.k()) {
+  explicit Products(const MatMulCall& c) : m(c.m()), n(c.n()), k(c.k()) {
     const Shape all = c.batch();
     a = operand(c.a, all, c.trans_a);
     b = operand(c.b, all, c.trans_b);
     y = operand(c.y, all, false);
     View outer;
-    outer.shape = Call::leading(c.y);
+    outer.shape = MatMulCall::leading(c.y);
     outer.is_scalar = true;
     own = ops::own_axes(outer, all);
     summed = ops::repeated_axes(outer, all);
@@ -41,8 +41,8 @@ struct Products {
 
  private:
   static Operand operand(const View& v, const Shape& all, bool transposed) {
-    const auto [row, column] = Call::steps(v, transposed);
-    return {row, column, Call::batch_strides(v, all)};
+    const auto [row, column] = MatMulCall::steps(v, transposed);
+    return {row, column, MatMulCall::batch_strides(v, all)};
   }
   /// A batch axis becomes part of m or of k where the operands go on evenly: one large product
   /// instead of many small ones. Axes are tried from the last, so that several can follow.
@@ -101,7 +101,7 @@ bool by_columns(const Products& p) {
 }
 
 template <class T>
-void multiply(const Call& c, const Products& p, Gemm<T> g, bool is_turned) {
+void multiply(const MatMulCall& c, const Products& p, Gemm<T> g, bool is_turned) {
   const View &left = is_turned ? c.b : c.a, &right = is_turned ? c.a : c.b;
   const int64_t own = p.own.numel(), summed = p.summed.numel(), k = g.k;
   const auto one = [&](int64_t i) {
@@ -128,7 +128,7 @@ void multiply(const Call& c, const Products& p, Gemm<T> g, bool is_turned) {
 }
 
 template <class T>
-void matmul(const Call& c) {
+void matmul(const MatMulCall& c) {
   const Products plain(c);
   const bool turn = by_columns(plain);
   const Products p = turn ? turned(plain) : plain;
@@ -141,8 +141,8 @@ void matmul(const Call& c) {
 }  // namespace
 
 void register_matmul() {
-  kernels<Call>[kCPU.kind][static_cast<size_t>(DType::f32)] = matmul<float>;
-  kernels<Call>[kCPU.kind][static_cast<size_t>(DType::f64)] = matmul<double>;
+  kernels<MatMulCall>[kCPU.kind][static_cast<size_t>(DType::f32)] = matmul<float>;
+  kernels<MatMulCall>[kCPU.kind][static_cast<size_t>(DType::f64)] = matmul<double>;
 }
 
 }  // namespace tally::cpu

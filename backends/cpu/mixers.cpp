@@ -43,7 +43,7 @@ void conv_forward(const ops::CausalConv1d::Forward& call) {
     std::vector<T> sums(static_cast<size_t>(end - begin));
     for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
       std::fill(sums.begin(), sums.end(), T(0));
-      for (int64_t j = std::max<int64_t>(width - 1 - i % tokens, 0); j < width; ++j)
+      for (int64_t j = width - 1 - call.reach().back(i); j < width; ++j)
         add_tap(sums, taps.data() + j * (end - begin), call.x.row<T>(i - (width - 1) + j) + begin);
       for (int64_t c = begin; c < end; ++c) {
         const T sum = sums[static_cast<size_t>(c - begin)];
@@ -60,7 +60,7 @@ void conv_to_input(const ops::CausalConv1d::Backward& call, int64_t begin, int64
   std::vector<T> sums(static_cast<size_t>(end - begin));
   for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
-    const int64_t first = std::max<int64_t>(width - (tokens - i % tokens), 0);
+    const int64_t first = width - 1 - call.reach().ahead(i);
     for (int64_t j = width - 1; j >= first; --j)
       add_tap(sums, taps.data() + j * (end - begin), call.dy.row<T>(i + (width - 1) - j) + begin);
     for (int64_t c = begin; c < end; ++c)
@@ -76,7 +76,7 @@ void conv_to_parameters(const ops::CausalConv1d::Backward& call, int64_t begin, 
     std::fill(sums.begin(), sums.end(), T(0));
     const int64_t back = width - 1 - j;
     for (int64_t i = 0; i < call.x.shape[0] * tokens; ++i) {
-      if (i % tokens >= back)
+      if (call.reach().back(i) >= back)
         add_tap(sums, call.dy.row<T>(i) + begin, call.x.row<T>(i - back) + begin);
     }
     for (int64_t c = begin; c < end; ++c)
@@ -101,24 +101,31 @@ void conv_backward(const ops::CausalConv1d::Backward& call) {
 }
 
 // Calls f for each head of each sequence with a function that cuts its part out of a view whose
-// axis of heads is given.
+// axis of heads is given, and one that cuts the sequence's out of one without heads.
 template <class T, class F>
 void each_head(int64_t batch, int64_t heads, F&& f) {
   parallel_for(batch * heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      f([&](const auto& v, int head_axis) {
-        return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1);
-      });
+      f([&](const auto& v,
+            int head_axis) { return cut<T>(cut<T>(v, 0, r / heads, 1), head_axis, r % heads, 1); },
+        [&](const In& v) { return cut<int64_t>(v, 0, r / heads, 1); });
     }
   });
 }
 
 template <class T>
 void delta_forward(const ops::GatedDeltaRule::Forward& call) {
-  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one) {
-    ops::GatedDeltaRule::Forward{one(call.q, 2), one(call.k, 2),    one(call.v, 2),
-                                 one(call.g, 2), one(call.beta, 2), one(call.state, 1),
-                                 one(call.y, 2), one(call.last, 1), one(call.states, 1),
+  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one, const auto& of_sequence) {
+    ops::GatedDeltaRule::Forward{one(call.q, 2),
+                                 one(call.k, 2),
+                                 one(call.v, 2),
+                                 one(call.g, 2),
+                                 one(call.beta, 2),
+                                 one(call.state, 1),
+                                 of_sequence(call.documents),
+                                 one(call.y, 2),
+                                 one(call.last, 1),
+                                 one(call.states, 1),
                                  call.scale}
         .template reference<T>();
   });
@@ -126,12 +133,12 @@ void delta_forward(const ops::GatedDeltaRule::Forward& call) {
 
 template <class T>
 void delta_backward(const ops::GatedDeltaRule::Backward& call) {
-  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one) {
-    ops::GatedDeltaRule::Backward{one(call.dy, 2),    one(call.dlast, 1),  one(call.q, 2),
-                                  one(call.k, 2),     one(call.v, 2),      one(call.g, 2),
-                                  one(call.beta, 2),  one(call.states, 1), one(call.dq, 2),
-                                  one(call.dk, 2),    one(call.dv, 2),     one(call.dg, 2),
-                                  one(call.dbeta, 2), one(call.dstate, 1), call.scale}
+  each_head<T>(call.q.shape[0], call.q.shape[2], [&](const auto& one, const auto& of_sequence) {
+    ops::GatedDeltaRule::Backward{
+        one(call.dy, 2),     one(call.dlast, 1), one(call.q, 2),      one(call.k, 2),
+        one(call.v, 2),      one(call.g, 2),     one(call.beta, 2),   of_sequence(call.documents),
+        one(call.states, 1), one(call.dq, 2),    one(call.dk, 2),     one(call.dv, 2),
+        one(call.dg, 2),     one(call.dbeta, 2), one(call.dstate, 1), call.scale}
         .template reference<T>();
   });
 }

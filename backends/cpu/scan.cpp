@@ -31,8 +31,12 @@ struct Channels {
   void row(const In& v, int64_t b, int64_t t, float* to) const {
     for (int64_t i = 0; i < n; ++i) to[i] = element<float>(v, b, t, i);
   }
-  /// decay = exp(dt A)
-  void decays(const In& dt, int64_t b, int64_t t, float* decay) const {
+  /// decay = exp(dt A), 0 where a document begins
+  void decays(const In& dt, const In& documents, int64_t b, int64_t t, float* decay) const {
+    if (ops::begins_document(documents, b, t, dt.shape[1])) {
+      std::fill_n(decay, size(), 0.0F);
+      return;
+    }
     for (int64_t c = 0; c < count; ++c) {
       const float step = element<float>(dt, b, t, begin + c);
       for (int64_t i = c * n; i < (c + 1) * n; ++i) decay[i] = step * rates[static_cast<size_t>(i)];
@@ -77,7 +81,7 @@ void forward_of(const Scan::Forward& c, const Channels& part, int64_t b) {
       part.store(c.states, h.data(), b, t / kScanChunk);
     part.row(c.bm, b, t, bm.data());
     part.row(c.cm, b, t, cm.data());
-    part.decays(c.dt, b, t, decay.data());
+    part.decays(c.dt, c.documents, b, t, decay.data());
     part.update(c.x, c.dt, bm.data(), b, t, decay.data(), h.data(), h.data());
     for (int64_t k = 0; k < part.count; ++k) {
       const float* state = h.data() + k * n;
@@ -139,7 +143,7 @@ struct Sequence {
     all.load(c.states, h.data(), b, k);
     for (int64_t i = 0; i < count; ++i) {
       all.row(c.bm, b, first + i, bm.data());
-      all.decays(c.dt, b, first + i, decay.data() + i * size);
+      all.decays(c.dt, c.documents, b, first + i, decay.data() + i * size);
       all.update(c.x, c.dt, bm.data(), b, first + i, decay.data() + i * size, h.data() + i * size,
                  h.data() + (i + 1) * size);
     }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/op.h"
+#include "core/ops/scan.h"
 
 namespace tally::ops {
 
@@ -14,15 +14,39 @@ namespace tally::ops {
 //              dw[c,j]   = sum_b,t dy[b,t,c] x[b,t-(K-1)+j,c]
 //              db[c]     = sum_b,t dy[b,t,c]
 //
-//   x, dx, y, dy (B, T, C)    w, dw (C, K)    bias, db (C) or absent    saved: x, w
+//   x, dx, y, dy (B, T, C)    w, dw (C, K)    bias, db (C) or absent    documents (B, T) i64 or absent
+//   saved: x, w, documents
 //
-// What lies before the start is left out of the sums, not multiplied by 0.
+// What lies before the start is left out of the sums, not multiplied by 0; with documents, what lies
+// before the token's own.
 struct CausalConv1d {
   static constexpr const char* name = "causal_conv1d";
   struct Attrs {};
   struct Saved {
-    SavedTensor x, w;
+    SavedTensor x, w, documents;
     bool bias = false;
+  };
+  /// How far a tap reaches, K - 1 tokens at most.
+  struct Reach {
+    const View& documents;
+    int64_t tokens, width;
+    bool joined(int64_t b, int64_t t) const { return !begins_document(documents, b, t, tokens); }
+    /// Tokens before the i-th of all that it sees.
+    int64_t back(int64_t i) const {
+      const int64_t t = i % tokens, most = std::min(t, width - 1);
+      if (!documents.defined()) return most;
+      int64_t n = 0;
+      while (n < most && joined(i / tokens, t - n)) ++n;
+      return n;
+    }
+    /// Tokens behind it that see it.
+    int64_t ahead(int64_t i) const {
+      const int64_t t = i % tokens, most = std::min(tokens - 1 - t, width - 1);
+      if (!documents.defined()) return most;
+      int64_t n = 0;
+      while (n < most && joined(i / tokens, t + n + 1)) ++n;
+      return n;
+    }
   };
   /// Pairs (t, j) that a channel of one sequence multiplies.
   static double pairs(int64_t tokens, int64_t width) {
@@ -43,22 +67,24 @@ struct CausalConv1d {
   struct Forward {
     static constexpr const char* name = "causal_conv1d.forward";
     static constexpr Kind kind = Kind::elementwise;
-    In x, w, bias;
+    In x, w, bias, documents;
     Out y;
     static constexpr const char* formula = "y[t] = sum w[j] x[t - (K - 1) + j] (+ bias)";
-    static constexpr const char* operands = "x, w, bias, y";
-    auto views() const { return std::tie(x, w, bias, y); }
+    static constexpr const char* operands = "x, w, bias, documents, y";
+    auto views() const { return std::tie(x, w, bias, documents, y); }
+    Reach reach() const { return {documents, x.shape[1], w.shape[1]}; }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
       return flops(2 * products(x, w) + (bias.defined() ? static_cast<double>(y.numel()) : 0)) +
-             reads(x) + Cost{0, tap_bytes(w, x), 0} + reads_if(x.numel() > 0, bias) + writes(y);
+             reads(x, documents) + Cost{0, tap_bytes(w, x), 0} + reads_if(x.numel() > 0, bias) +
+             writes(y);
     }
     template <class T>
     void reference() const {
       using A = acc_t<T>;
       const int64_t tokens = x.shape[1], channels = x.shape[2], width = w.shape[1];
       for (int64_t i = 0; i < x.shape[0] * tokens; ++i) {
-        const int64_t first = std::max<int64_t>(width - 1 - i % tokens, 0);
+        const int64_t first = width - 1 - reach().back(i);
         for (int64_t c = 0; c < channels; ++c) {
           A sum(0);
           for (int64_t j = first; j < width; ++j)
@@ -72,12 +98,13 @@ struct CausalConv1d {
   struct Backward {
     static constexpr const char* name = "causal_conv1d.backward";
     static constexpr Kind kind = Kind::elementwise;
-    In dy, x, w;
+    In dy, x, w, documents;
     Out dx, dw, db;
     static constexpr const char* formula =
         "dx[t] = sum w[j] dy[t + (K - 1) - j], dw[j] = sum dy[t] x[t - (K - 1) + j], db = sum(dy)";
-    static constexpr const char* operands = "dy, x, w, dx, dw, db";
-    auto views() const { return std::tie(dy, x, w, dx, dw, db); }
+    static constexpr const char* operands = "dy, x, w, documents, dx, dw, db";
+    auto views() const { return std::tie(dy, x, w, documents, dx, dw, db); }
+    Reach reach() const { return {documents, x.shape[1], w.shape[1]}; }
     DType dtype() const { return dy.dtype; }
     Cost cost() const {
       const double sums = (dx.defined() ? 1 : 0) + (dw.defined() ? 1 : 0);
@@ -85,6 +112,7 @@ struct CausalConv1d {
       return flops(2 * sums * products(x, w) +
                    (db.defined() ? static_cast<double>(dy.numel()) : 0)) +
              reads_if(any, dy) + reads_if(dw.defined(), x) +
+             reads_if(dx.defined() || dw.defined(), documents) +
              Cost{0, dx.defined() ? tap_bytes(w, x) : 0, 0} + writes(dx, dw, db);
     }
     template <class T>
@@ -98,7 +126,7 @@ struct CausalConv1d {
       using A = acc_t<T>;
       const int64_t tokens = x.shape[1], channels = x.shape[2], width = w.shape[1];
       for (int64_t i = 0; i < x.shape[0] * tokens; ++i) {
-        const int64_t first = std::max<int64_t>(width - (tokens - i % tokens), 0);
+        const int64_t first = width - 1 - reach().ahead(i);
         for (int64_t c = 0; c < channels; ++c) {
           A sum(0);
           for (int64_t j = width - 1; j >= first; --j)
@@ -116,8 +144,8 @@ struct CausalConv1d {
           const int64_t back = width - 1 - j;
           A sum(0);
           for (int64_t b = 0; b < x.shape[0]; ++b) {
-            for (int64_t t = back; t < tokens; ++t)
-              sum += A(dy.row<T>(b * tokens + t)[c]) * A(x.row<T>(b * tokens + t - back)[c]);
+            for (int64_t i = b * tokens + back; i < (b + 1) * tokens; ++i)
+              if (reach().back(i) >= back) sum += A(dy.row<T>(i)[c]) * A(x.row<T>(i - back)[c]);
           }
           dw.put(dw.row<T>(c)[j], sum);
         }
@@ -134,8 +162,8 @@ struct CausalConv1d {
     }
   };
 
-  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Attrs&,
-                        Saved* saved) {
+  static Tensor forward(const Tensor& x, const Tensor& w, const Tensor& bias,
+                        const Tensor& documents, const Attrs&, Saved* saved) {
     check_defined(name, "x", x);
     check_defined(name, "weight", w);
     check_same_dtype(name, x, w, bias);
@@ -145,18 +173,22 @@ struct CausalConv1d {
     check(!bias.defined() || bias.shape() == Shape{x.size(2)},
           "causal_conv1d: bias must be (C) with C = ", x.size(2), "; got ",
           bias.defined() ? bias.shape() : Shape{}, in_module());
+    check_documents(name, documents, x);
+    check(!documents.defined() || documents.size(1) == x.size(1),
+          "causal_conv1d: documents must number the tokens of x alone, (B, T) of ", x.shape(),
+          "; got ", documents.defined() ? documents.shape() : Shape{}, in_module());
     Tensor y = empty_like(x);
-    run(x.device(), Forward{x, w, bias, y});
-    if (saved) *saved = {x, w, bias.defined()};
+    run(x.device(), Forward{x, w, bias, documents, y});
+    if (saved) *saved = {x, w, documents, bias.defined()};
     return y;
   }
-  static std::array<Tensor, 3> backward(const Tensor& dy, Saved&& s, const Into<3>& into = {}) {
+  static std::array<Tensor, 4> backward(const Tensor& dy, Saved&& s, const Into<4>& into = {}) {
     const Tensor &x = s.x, &w = s.w;
     check_upstream(name, dy, x);
     const GradTensor dx = into.at(0, x), dw = into.at(1, w);
     const GradTensor db = s.bias ? into.at(2, {w.size(0)}, w.dtype(), w.device()) : GradTensor();
-    run(dy.device(), Backward{dy, x, w, dx, dw, db});
-    return {dx, dw, db};
+    run(dy.device(), Backward{dy, x, w, s.documents, dx, dw, db});
+    return {dx, dw, db, {}};
   }
 };
 

@@ -20,6 +20,7 @@ namespace tally::ops {
 //
 //   q, k (B, T, H, K)    v, y (B, T, H, M)    g, beta (B, T, H)    any strides
 //   state, the second output and their gradients (B, H, K, M) in the accumulator's type
+//   documents (B, S) i64, of the last S tokens, or absent: S fades to 0 where one begins
 //   saved: inputs, states before every kScanChunk tokens
 //
 // k is l2-normalised by the caller, g = log of the gate (<= 0), beta in 0..1; c: 1/sqrt(K) unless
@@ -30,7 +31,7 @@ struct GatedDeltaRule {
     double scale = 0;  // c; 0: 1/sqrt(K)
   };
   struct Saved {
-    SavedTensor q, k, v, g, beta, state, states;
+    SavedTensor q, k, v, g, beta, state, documents, states;
     double scale = 1;
     Like y, last;
   };
@@ -42,7 +43,7 @@ struct GatedDeltaRule {
     A decay = A(0);
   };
   struct Views {
-    In k, v, g, beta;
+    In k, v, g, beta, documents;
     int64_t keys() const { return k.shape[3]; }
     int64_t values() const { return v.shape[3]; }
     template <class T>
@@ -51,7 +52,8 @@ struct GatedDeltaRule {
       using A = acc_t<T>;
       const int64_t n = keys(), m = values();
       const A rate(element<T>(beta, b, t, h));
-      s.decay = exp(A(element<T>(g, b, t, h)));
+      const A decay = exp(A(element<T>(g, b, t, h)));
+      s.decay = begins_document(documents, b, t, g.shape[1]) ? A(0) : decay;
       s.decayed.resize(before.size());
       for (size_t i = 0; i < before.size(); ++i) s.decayed[i] = s.decay * before[i];
       s.after = s.decayed;
@@ -83,19 +85,19 @@ struct GatedDeltaRule {
     static constexpr const char* name = "gated_delta_rule.forward";
     static constexpr Kind kind = Kind::contraction;
     static constexpr bool any_strides = true;
-    In q, k, v, g, beta, state;
+    In q, k, v, g, beta, state, documents;
     Out y, last, states;
     double scale;
     static constexpr const char* formula =
         "S = exp(g) S + beta k (v - exp(g) S^T k)^T, y = scale S^T q";
-    static constexpr const char* operands = "q, k, v, g, beta, state, y, last, states";
-    auto views() const { return std::tie(q, k, v, g, beta, state, y, last, states); }
+    static constexpr const char* operands = "q, k, v, g, beta, state, documents, y, last, states";
+    auto views() const { return std::tie(q, k, v, g, beta, state, documents, y, last, states); }
     DType dtype() const { return q.dtype; }
     Cost cost() const {
-      const Views w{k, v, g, beta};
+      const Views w{k, v, g, beta, documents};
       const double n = static_cast<double>(w.keys()), m = static_cast<double>(w.values());
       return flops(w.tokens() * (w.flops_per_token() + n + 2 * n * m)) +
-             reads(q, k, v, g, beta, state) + writes(y, last, states);
+             reads(q, k, v, g, beta, state, documents) + writes(y, last, states);
     }
     template <class T>
     void reference() const {
@@ -110,7 +112,7 @@ struct GatedDeltaRule {
         for (int64_t t = 0; t < q.shape[1]; ++t) {
           for (int64_t x = 0; states.defined() && t % kScanChunk == 0 && x < n * m; ++x)
             element<A>(states, b, h, t / kScanChunk, x / m, x % m) = s[static_cast<size_t>(x)];
-          Views{k, v, g, beta}.run<T>(s, b, t, h, step);
+          Views{k, v, g, beta, documents}.run<T>(s, b, t, h, step);
           s = step.after;
           read_out<T>(s, b, t, h);
         }
@@ -136,23 +138,24 @@ struct GatedDeltaRule {
     static constexpr const char* name = "gated_delta_rule.backward";
     static constexpr Kind kind = Kind::contraction;
     static constexpr bool any_strides = true;
-    In dy, dlast, q, k, v, g, beta, states;
+    In dy, dlast, q, k, v, g, beta, documents, states;
     Out dq, dk, dv, dg, dbeta, dstate;
     double scale;
     static constexpr const char* formula =
         "dS += scale q dy^T, du = dS^T k, dk = dS u - S' beta du, dS' = dS - beta k du^T";
     static constexpr const char* operands =
-        "dy, dlast, q, k, v, g, beta, states, dq, dk, dv, dg, dbeta, dstate";
+        "dy, dlast, q, k, v, g, beta, documents, states, dq, dk, dv, dg, dbeta, dstate";
     auto views() const {
-      return std::tie(dy, dlast, q, k, v, g, beta, states, dq, dk, dv, dg, dbeta, dstate);
+      return std::tie(dy, dlast, q, k, v, g, beta, documents, states, dq, dk, dv, dg, dbeta,
+                      dstate);
     }
     DType dtype() const { return q.dtype; }
     Cost cost() const {
-      const Views w{k, v, g, beta};
+      const Views w{k, v, g, beta, documents};
       const double n = static_cast<double>(w.keys()), m = static_cast<double>(w.values());
       const double through_y = dy.defined() ? 4 * n * m + 2 * n : 0;
       return flops(w.tokens() * (w.flops_per_token() + through_y + 11 * n * m + 3 * m)) +
-             reads(dy, dlast, k, v, g, beta, states) + reads_if(dy.defined(), q) +
+             reads(dy, dlast, k, v, g, beta, documents, states) + reads_if(dy.defined(), q) +
              writes(dq, dk, dv, dg, dbeta, dstate);
     }
     template <class T>
@@ -182,8 +185,8 @@ struct GatedDeltaRule {
       std::vector<Step<A>> steps(static_cast<size_t>(count));
       for (int64_t i = 0; i < count; ++i) {
         Step<A>& step = steps[static_cast<size_t>(i)];
-        Views{k, v, g, beta}.run<T>(i == 0 ? s : steps[static_cast<size_t>(i - 1)].after, b,
-                                    first + i, h, step);
+        Views{k, v, g, beta, documents}.run<T>(i == 0 ? s : steps[static_cast<size_t>(i - 1)].after,
+                                               b, first + i, h, step);
       }
       for (int64_t i = count - 1; i >= 0; --i) {
         const Step<A>& step = steps[static_cast<size_t>(i)];
@@ -248,7 +251,7 @@ struct GatedDeltaRule {
 
   static std::array<Tensor, 2> forward(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const Tensor& g, const Tensor& beta, const Tensor& state,
-                                       const Attrs& a, Saved* saved) {
+                                       const Tensor& documents, const Attrs& a, Saved* saved) {
     const std::pair<const char*, const Tensor*> inputs[] = {
         {"q", &q}, {"k", &k}, {"v", &v}, {"g", &g}, {"beta", &beta}};
     for (const auto& [what, t] : inputs) check_defined(name, what, *t);
@@ -264,18 +267,19 @@ struct GatedDeltaRule {
           in_module());
     const Shape one{q.size(0), q.size(2), q.size(3), v.size(3)};
     check_state(name, state, one, q);
+    check_documents(name, documents, q);
     const double scale = a.scale == 0 ? 1 / std::sqrt(static_cast<double>(q.size(3))) : a.scale;
     const DType acc = acc_dtype(q.dtype());
     const Tensor y = empty(v.shape(), q.dtype(), q.device()), last = empty(one, acc, q.device());
     Tensor states;
     if (saved)
       states = empty({one[0], one[1], scan_chunks(q.size(1)), one[2], one[3]}, acc, q.device());
-    run(q.device(), Forward{q, k, v, g, beta, state, y, last, states, scale});
-    if (saved) *saved = {q, k, v, g, beta, state, states, scale, y, last};
+    run(q.device(), Forward{q, k, v, g, beta, state, documents, y, last, states, scale});
+    if (saved) *saved = {q, k, v, g, beta, state, documents, states, scale, y, last};
     return {y, last};
   }
-  static std::array<Tensor, 6> backward(const std::array<Tensor, 2>& dy, Saved&& s,
-                                        const Into<6>& into = {}) {
+  static std::array<Tensor, 7> backward(const std::array<Tensor, 2>& dy, Saved&& s,
+                                        const Into<7>& into = {}) {
     if (!dy[0].defined() && !dy[1].defined()) return {};
     if (dy[0].defined()) check_upstream(name, dy[0], s.y);
     if (dy[1].defined()) check_upstream(name, dy[1], s.last);
@@ -284,9 +288,9 @@ struct GatedDeltaRule {
     const GradTensor dq = dy[0].defined() ? into.at(0, s.q) : GradTensor();
     const GradTensor dk = into.at(1, s.k), dv = into.at(2, s.v), dg = into.at(3, s.g),
                      dbeta = into.at(4, s.beta), dstate = into.at(5, state);
-    run(s.y.device, Backward{dy[0], dy[1], s.q, s.k, s.v, s.g, s.beta, s.states, dq, dk, dv, dg,
-                             dbeta, dstate, s.scale});
-    return {dq, dk, dv, dg, dbeta, dstate};
+    run(s.y.device, Backward{dy[0], dy[1], s.q, s.k, s.v, s.g, s.beta, s.documents, s.states, dq,
+                             dk, dv, dg, dbeta, dstate, s.scale});
+    return {dq, dk, dv, dg, dbeta, dstate, {}};
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "core/op.h"
+#include "core/ops/cap.h"
 
 namespace tally::ops {
 
@@ -29,8 +29,7 @@ inline void check_options(const char* op, const LossOptions& o) {
         ": z_loss must be a finite number, 0 or more; got ", o.z_loss, in_module());
   check(o.max_z_loss >= 0 && std::isfinite(o.max_z_loss), op,
         ": max_z_loss must be a finite number, 0 or more; got ", o.max_z_loss, in_module());
-  check(std::isfinite(cap) && cap > 0, op, ": soft_cap must be a finite number above 0; got ", cap,
-        in_module(), "; leave it out for none");
+  check_cap(op, "soft_cap", cap);
   check(std::isfinite(count) && count > 0, op, ": normalizer must be a finite number above 0; got ",
         count, in_module(), "; it is the number of targets that the mean is over");
   check(!o.normalizer || o.reduction == Reduction::mean, op, ": a normalizer is for the mean only",

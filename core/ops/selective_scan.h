@@ -18,6 +18,7 @@ namespace tally::ops {
 //
 //   x, dt, y (B, T, C)    A (C, N), negative    Bm, Cm (B, T, N)    D (C) or absent    any strides
 //   state, the second output and their gradients (B, C, N) in the accumulator's type
+//   documents (B, S) i64, of the last S tokens, or absent: h fades to 0 where one begins
 //   saved: inputs, states before every kScanChunk tokens
 //
 // dt is what enters, after softplus. The second output goes on where a sequence ended.
@@ -25,24 +26,26 @@ struct SelectiveScan {
   static constexpr const char* name = "selective_scan";
   struct Attrs {};
   struct Saved {
-    SavedTensor x, dt, a, bm, cm, d, state, states;
+    SavedTensor x, dt, a, bm, cm, d, state, documents, states;
     Like y, last;
   };
 
   // What both directions read of a sequence, and one token's update of h (C, N).
   struct Views {
-    In x, dt, a, bm;
+    In x, dt, a, bm, documents;
     int64_t channels() const { return a.shape[0]; }
     int64_t size() const { return a.shape[1]; }
     template <class T>
     void update(std::vector<acc_t<T>>& h, int64_t b, int64_t t) const {
       using A = acc_t<T>;
       const int64_t n = size();
+      const bool fresh = begins_document(documents, b, t, x.shape[1]);
       for (int64_t c = 0; c < channels(); ++c) {
         const A step(element<T>(dt, b, t, c)), in = step * A(element<T>(x, b, t, c));
         for (int64_t i = 0; i < n; ++i) {
           A& v = h[static_cast<size_t>(c * n + i)];
-          v = exp(step * A(element<T>(a, c, i))) * v + in * A(element<T>(bm, b, t, i));
+          const A decay = exp(step * A(element<T>(a, c, i)));
+          v = (fresh ? A(0) : decay) * v + in * A(element<T>(bm, b, t, i));
         }
       }
     }
@@ -53,17 +56,18 @@ struct SelectiveScan {
     static constexpr const char* name = "selective_scan.forward";
     static constexpr Kind kind = Kind::contraction;
     static constexpr bool any_strides = true;
-    In x, dt, a, bm, cm, d, state;
+    In x, dt, a, bm, cm, d, state, documents;
     Out y, last, states;
     static constexpr const char* formula = "h = exp(dt A) h + dt B x, y = C h (+ D x)";
-    static constexpr const char* operands = "x, dt, A, B, C, D, state, y, last, states";
-    auto views() const { return std::tie(x, dt, a, bm, cm, d, state, y, last, states); }
+    static constexpr const char* operands = "x, dt, A, B, C, D, state, documents, y, last, states";
+    auto views() const { return std::tie(x, dt, a, bm, cm, d, state, documents, y, last, states); }
     DType dtype() const { return x.dtype; }
     Cost cost() const {
-      const Views w{x, dt, a, bm};
+      const Views w{x, dt, a, bm, documents};
       const double n = static_cast<double>(w.size()), all = static_cast<double>(x.numel());
       return flops(all * (w.flops_per_element() + 2 * n + (d.defined() ? 2 : 0))) +
-             reads(x, dt, bm, cm, state) + reads_if(all > 0, a, d) + writes(y, last, states);
+             reads(x, dt, bm, cm, state, documents) + reads_if(all > 0, a, d) +
+             writes(y, last, states);
     }
     template <class T>
     void reference() const {
@@ -76,7 +80,7 @@ struct SelectiveScan {
         for (int64_t t = 0; t < x.shape[1]; ++t) {
           for (int64_t i = 0; states.defined() && t % kScanChunk == 0 && i < size; ++i)
             element<A>(states, b, t / kScanChunk, i / n, i % n) = h[static_cast<size_t>(i)];
-          Views{x, dt, a, bm}.update<T>(h, b, t);
+          Views{x, dt, a, bm, documents}.update<T>(h, b, t);
           read_out<T>(h, b, t);
         }
         for (int64_t i = 0; i < size; ++i)
@@ -101,23 +105,24 @@ struct SelectiveScan {
     static constexpr const char* name = "selective_scan.backward";
     static constexpr Kind kind = Kind::contraction;
     static constexpr bool any_strides = true;
-    In dy, dlast, x, dt, a, bm, cm, d, states;
+    In dy, dlast, x, dt, a, bm, cm, d, documents, states;
     Out dx, ddt, da, dbm, dcm, dd, dstate;
     static constexpr const char* formula =
         "dh += dy C, w = dh h exp(dt A), dx = dt dh B + dy D, ddt = x dh B + w A, dA = sum(w dt)";
     static constexpr const char* operands =
-        "dy, dlast, x, dt, A, B, C, D, states, dx, ddt, dA, dB, dC, dD, dstate";
+        "dy, dlast, x, dt, A, B, C, D, documents, states, dx, ddt, dA, dB, dC, dD, dstate";
     auto views() const {
-      return std::tie(dy, dlast, x, dt, a, bm, cm, d, states, dx, ddt, da, dbm, dcm, dd, dstate);
+      return std::tie(dy, dlast, x, dt, a, bm, cm, d, documents, states, dx, ddt, da, dbm, dcm, dd,
+                      dstate);
     }
     DType dtype() const { return x.dtype; }
     bool skips() const { return dy.defined() && d.defined(); }  // x reaches y past the state
     Cost cost() const {
-      const Views w{x, dt, a, bm};
+      const Views w{x, dt, a, bm, documents};
       const double n = static_cast<double>(w.size()), all = static_cast<double>(x.numel());
       return flops(all * (w.flops_per_element() + 13 * n + 4 + (dy.defined() ? 4 * n : 0) +
                           (skips() ? 4 : 0))) +
-             reads(dy, dlast, x, dt, bm, states) + reads_if(dy.defined(), cm) +
+             reads(dy, dlast, x, dt, bm, documents, states) + reads_if(dy.defined(), cm) +
              reads_if(all > 0, a) + reads_if(all > 0 && skips(), d) +
              writes(dx, ddt, da, dbm, dcm, dd, dstate);
     }
@@ -161,7 +166,7 @@ struct SelectiveScan {
       }
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         h[i + 1] = h[i];
-        Views{x, dt, a, bm}.update<T>(h[i + 1], b, first + static_cast<int64_t>(i));
+        Views{x, dt, a, bm, documents}.update<T>(h[i + 1], b, first + static_cast<int64_t>(i));
       }
       for (size_t i = static_cast<size_t>(count); i > 0; --i)
         token<T>(h[i - 1], h[i], dh, sums, b, first + static_cast<int64_t>(i) - 1);
@@ -171,6 +176,7 @@ struct SelectiveScan {
                std::vector<acc_t<T>>& dh, Sums<acc_t<T>>& sums, int64_t b, int64_t t) const {
       using A = acc_t<T>;
       const int64_t channels = a.shape[0], n = a.shape[1];
+      const bool fresh = begins_document(documents, b, t, x.shape[1]);
       std::fill(sums.b.begin(), sums.b.end(), A(0));
       std::fill(sums.c.begin(), sums.c.end(), A(0));
       for (int64_t c = 0; c < channels; ++c) {
@@ -180,7 +186,8 @@ struct SelectiveScan {
         A to_step(0), to_in(0);
         for (int64_t i = 0; i < n; ++i) {
           const auto at = row + static_cast<size_t>(i);
-          const A rate(element<T>(a, c, i)), decay = exp(step * rate);
+          const A rate(element<T>(a, c, i)), fades = exp(step * rate);
+          const A decay = fresh ? A(0) : fades;
           const A w = dh[at] * before[at] * decay;
           to_step += w * rate;
           sums.a[at] += w * step;
@@ -215,20 +222,22 @@ struct SelectiveScan {
 
   static std::array<Tensor, 2> forward(const Tensor& x, const Tensor& dt, const Tensor& a,
                                        const Tensor& bm, const Tensor& cm, const Tensor& d,
-                                       const Tensor& state, const Attrs&, Saved* saved) {
+                                       const Tensor& state, const Tensor& documents, const Attrs&,
+                                       Saved* saved) {
     check_inputs(x, dt, a, bm, cm, d);
+    check_documents(name, documents, x);
     const Shape one{x.size(0), a.size(0), a.size(1)};
     check_state(name, state, one, x);
     const DType acc = acc_dtype(x.dtype());
     const Tensor y = empty(x.shape(), x.dtype(), x.device()), last = empty(one, acc, x.device());
     Tensor states;
     if (saved) states = empty({one[0], scan_chunks(x.size(1)), one[1], one[2]}, acc, x.device());
-    run(x.device(), Forward{x, dt, a, bm, cm, d, state, y, last, states});
-    if (saved) *saved = {x, dt, a, bm, cm, d, state, states, y, last};
+    run(x.device(), Forward{x, dt, a, bm, cm, d, state, documents, y, last, states});
+    if (saved) *saved = {x, dt, a, bm, cm, d, state, documents, states, y, last};
     return {y, last};
   }
-  static std::array<Tensor, 7> backward(const std::array<Tensor, 2>& dy, Saved&& s,
-                                        const Into<7>& into = {}) {
+  static std::array<Tensor, 8> backward(const std::array<Tensor, 2>& dy, Saved&& s,
+                                        const Into<8>& into = {}) {
     if (!dy[0].defined() && !dy[1].defined()) return {};
     if (dy[0].defined()) check_upstream(name, dy[0], s.y);
     if (dy[1].defined()) check_upstream(name, dy[1], s.last);
@@ -236,9 +245,9 @@ struct SelectiveScan {
     const GradTensor dx = into.at(0, s.x), ddt = into.at(1, s.dt), da = into.at(2, s.a),
                      dbm = into.at(3, s.bm), dcm = into.at(4, s.cm), dd = into.at(5, s.d),
                      dstate = into.at(6, state);
-    run(s.y.device, Backward{dy[0], dy[1], s.x, s.dt, s.a, s.bm, s.cm, s.d, s.states, dx, ddt, da,
-                             dbm, dcm, dd, dstate});
-    return {dx, ddt, da, dbm, dcm, dd, dstate};
+    run(s.y.device, Backward{dy[0], dy[1], s.x, s.dt, s.a, s.bm, s.cm, s.d, s.documents, s.states,
+                             dx, ddt, da, dbm, dcm, dd, dstate});
+    return {dx, ddt, da, dbm, dcm, dd, dstate, {}};
   }
 
  private:

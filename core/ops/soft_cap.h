@@ -1,13 +1,7 @@
 #pragma once
-#include "core/op.h"
+#include "core/ops/cap.h"
 
 namespace tally::ops {
-
-/// Throws Error unless a soft cap is a finite number above 0.
-inline void check_cap(const char* op, double cap) {
-  check(std::isfinite(cap) && cap > 0, op, ": the cap must be finite and above 0; got ", cap,
-        in_module(), "; for no cap leave the operation out");
-}
 
 // Soft cap: scores are pressed into (-c, c), almost unchanged near 0. Gemma 2, arXiv:2408.00118,
 // section 2; Bello et al. 2016, arXiv:1611.09940, section 5.
@@ -76,7 +70,7 @@ struct SoftCap {
   static Tensor forward(const Tensor& x, const Attrs& a, Saved* saved) {
     check_defined(name, "x", x);
     check_same_dtype(name, x);
-    check_cap(name, a.cap);
+    check_cap(name, "the cap", a.cap);
     Tensor y = empty_like(x);
     run(x.device(), Forward{x, y, a.cap});
     if (saved) *saved = {x, a.cap};

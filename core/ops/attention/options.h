@@ -1,8 +1,8 @@
 #pragma once
 #include <optional>
 
-#include "core/op.h"
 #include "core/ops/attention/visible.h"
+#include "core/ops/cap.h"
 #include "core/random.h"
 
 namespace tally::ops {
@@ -80,8 +80,7 @@ inline void check_pattern(const AttentionOptions& o) {
 inline void check_options(const AttentionOptions& o) {
   check_pattern(o);
   const double cap = o.soft_cap.value_or(1), scale = o.scale.value_or(1), p = o.dropout.p;
-  check(std::isfinite(cap) && cap > 0, "attention: soft_cap must be a finite number above 0; got ",
-        cap, in_module(), "; leave it out for none");
+  check_cap("attention", "soft_cap", cap);
   check(std::isfinite(scale), "attention: scale must be finite; got ", scale, in_module());
   check(std::isfinite(o.alibi) && o.alibi >= 0,
         "attention: alibi must be a finite number, 0 for none, 1 as published; got ", o.alibi,
