@@ -69,7 +69,9 @@ optim::OptimizerChoice optimizer_of(const TrainConfig& t, const ModelConfig& mod
           t.precondition_every,
           t.precondition_longest,
           t.rest_lr_scale,
-          1 / mup_width(model)};
+          1 / mup_width(model),
+          t.bf16_update,
+          static_cast<uint64_t>(t.seed)};
 }
 
 Generator dropout_of(const TrainConfig& t) {
