@@ -12,6 +12,7 @@
 #include "cli/run_inputs.h"
 #include "core/ops/clip.h"
 #include "data/text_data.h"
+#include "data/translation_pairs.h"
 #include "models/trainer.h"
 
 namespace tally::cli {
@@ -29,7 +30,12 @@ TokenFile evaluation_tokens(const EvalOptions& o, const LoadedModel& loaded,
     options.text.val_fraction = loaded.config.train.val_fraction;
     check(options.text.val_fraction > 0, "eval: this run holds nothing out; give --data FILE");
   }
-  TokenSplits splits = open_data(files, tokenizer, options);
+  const TrainConfig& train = loaded.config.train;
+  TokenSplits splits =
+      train.pairs
+          ? tokenize_pairs(files, tokenizer, train.seq ? train.seq : loaded.config.model.context,
+                           options.text.val_fraction)
+          : open_data(files, tokenizer, options);
   if (!o.data.empty()) return splits.train;
   if (!o.quiet && !trained.data_hash.empty() && trained.data_hash != splits.train.content_hash()) {
     std::fprintf(stderr,
@@ -79,10 +85,10 @@ int eval(const EvalOptions& o) {
   LoadedModel loaded = load_model(o.run, dtype_of_options(o), device_of_options(o));
   const Tokenizer tokenizer = load_model_tokenizer(loaded);
   const TokenFile tokens = evaluation_tokens(o, loaded, tokenizer);
-  const int64_t context =
-      loaded.config.train.seq ? loaded.config.train.seq : loaded.config.model.context;
+  const TrainConfig& t = loaded.config.train;
+  const int64_t context = objective_window(loaded.config.model, loaded.config.train);
   const Objective objective(loaded.config.model, loaded.config.train,
-                            objective_tokens(loaded.config.model, tokenizer), context);
+                            objective_tokens(loaded.config.model, tokenizer, t.pairs), context);
   const Evaluation e = evaluate(*loaded.model, objective, tokens, tokenizer.byte_lengths(), 8,
                                 context, 0, EvaluationProgress(o.quiet));
   check_loss(*loaded.model, e.loss);

@@ -65,7 +65,7 @@ int begin(const TrainOptions& o) {
   RunDirectory run = RunDirectory::create_whole(o.out, [&](RunDirectory& made) {
     lock.emplace(made);
     RunDirectory::check_free(o.out);  // nobody was faster
-    save_tokenizer_json(s.tokenizer, made.file("tokenizer.json"));
+    save_tokenizer(s.tokenizer, made.path());
     write_file_atomic(made.file("env.json"), session_environment(s).dump(2) + "\n");
     write_file_atomic(made.file("config.json"), to_json_text(s.config));
     trainer = make_trainer(s);

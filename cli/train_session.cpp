@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "data/tokenizer_io.h"
 #include "data/tokenizer_train.h"
+#include "data/translation_pairs.h"
 #include "models/config_json.h"
 #include "models/trainer.h"
 
@@ -31,6 +32,15 @@ Tokenizer choose_tokenizer(const TrainOptions& o, const Session& s) {
   TokenizerTrainOptions options;
   options.vocab_size = vocab;
   if (!decoder) options.special = objective_specials(s.config.model, s.config.train);
+  if (s.config.train.pairs) {
+    TokenizerTrainer trainer(options);
+    for_each_pair(s.inputs.data, s.config.train.val_fraction,
+                  [&](const TextPair& pair, bool held_out, const std::string&) {
+                    if (held_out) return;
+                    trainer.add(pair.source), trainer.add(pair.target);
+                  });
+    return trainer.train();
+  }
   TextOptions text;
   text.val_fraction = s.config.train.val_fraction;
   return train_tokenizer(files.train, options, text);
@@ -58,15 +68,18 @@ std::string batch_text(const TrainConfig& t) {
 
 /// What decides which tokens a model is asked for.
 std::string objective_text(const TrainConfig& t) {
-  return fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
+  return t.pairs ? "pairs" : fmt::format("corruption {} in spans of {}", t.corruption, t.mean_span);
 }
 
-int64_t window_of(const RunConfig& c) { return c.train.seq ? c.train.seq : c.model.context; }
+int64_t window_of(const RunConfig& c) { return objective_window(c.model, c.train); }
+int64_t pair_length(const RunConfig& c) { return c.train.seq ? c.train.seq : c.model.context; }
 
 /// The sets beside what is held out. The first of all decides what the best model is.
 void open_evaluation_sets(Session& s) {
   for (const EvaluationInput& input : s.inputs.evaluation) {
-    TokenFile tokens = open_data(input.path, s.tokenizer).train;
+    TokenFile tokens = s.config.train.pairs
+                           ? tokenize_pairs({input.path}, s.tokenizer, pair_length(s.config)).train
+                           : open_data(input.path, s.tokenizer).train;
     check_window(tokens.size(), window_of(s.config), "--eval " + input.name + "=" + input.path);
     s.evaluation.push_back({input.name, std::move(tokens)});
   }
@@ -83,8 +96,11 @@ void open_data_of(Session& s) {
   check_names(s.inputs.data);
   tally::DataOptions options;
   options.text.val_fraction = s.config.train.val_fraction;
-  s.data = open_data(s.inputs.data, s.tokenizer, options);
-  s.tokens = objective_tokens(s.config.model, s.tokenizer);
+  const TrainConfig& t = s.config.train;
+  s.data = t.pairs
+               ? tokenize_pairs(s.inputs.data, s.tokenizer, pair_length(s.config), t.val_fraction)
+               : open_data(s.inputs.data, s.tokenizer, options);
+  s.tokens = objective_tokens(s.config.model, s.tokenizer, t.pairs);
   check(s.tokenizer.vocab_size() <= s.config.model.vocab, "train: the tokenizer has ",
         s.tokenizer.vocab_size(), " tokens, the model ", s.config.model.vocab,
         "; set model.vocab=", s.tokenizer.vocab_size());
@@ -143,6 +159,11 @@ Json session_environment(const Session& s) {
   env["seed"] = s.config.train.seed;
   env["data_hash"] = s.facts.at("training data");
   env["tokenizer_hash"] = s.facts.at("tokenizer");
+  if (s.config.train.pairs) {
+    env["train_pairs"] = s.data->train.meta().documents;
+    env["val_pairs"] = s.data->val ? s.data->val->meta().documents : 0;
+    return env;
+  }
   env["train_tokens"] = s.data->train.size();
   env["val_tokens"] = s.data->val ? s.data->val->size() : 0;
   return env;
@@ -199,7 +220,7 @@ Session continued_session(const TrainOptions& o, const RunDirectory& run) {
         ": does not say how the run was trained; ", advice);
   s.inputs.data = o.data.empty() ? s.inputs.files(advice) : absolute_paths(o.data);
   if (!o.eval.empty()) s.inputs.evaluation = parse_evaluation_inputs(o.eval);
-  s.tokenizer = load_tokenizer(run.file("tokenizer.json"));
+  s.tokenizer = load_tokenizer(run.path());
   open_data_of(s);
   check_held_out(s);
   const Json now = environment();

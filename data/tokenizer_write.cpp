@@ -58,7 +58,7 @@ std::string template_json(const Tokenizer& tokenizer) {
   if (spec.prefix.empty() && spec.suffix.empty()) return "null";
   Json single = Json::array(), special = Json::object();
   const auto add = [&](TokenId id) {
-    const std::string& text = spec.tokens[id];
+    const std::string text = spelled(tokenizer, id);
     single.push_back({{"SpecialToken", {{"id", text}, {"type_id", 0}}}});
     special[text] = {{"id", text}, {"ids", {id}}, {"tokens", {text}}};
   };

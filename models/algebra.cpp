@@ -170,9 +170,10 @@ class Algebra {
     if (!r_.options.train) return;
     add("gradients", fmt::format("{} N", element()), fmt::format("{} x {}", element(), total),
         element() * count, r_.gradients, "bytes");
-    const bool narrow = r_.options.dtype == DType::bf16;  // which has f32 masters
-    const auto state = narrow ? 12 : 2 * element(), all = state + 2 * element();
-    add(narrow ? "AdamW's masters, m and v" : "AdamW's m and v", fmt::format("{} N", state),
+    const bool narrow = r_.options.dtype == DType::bf16;  // which has f32 masters, or none
+    const bool masters = narrow && r_.options.optimizer.bf16_update == Bf16Update::masters;
+    const auto state = masters ? 12 : narrow ? 8 : 2 * element(), all = state + 2 * element();
+    add(masters ? "AdamW's masters, m and v" : "AdamW's m and v", fmt::format("{} N", state),
         fmt::format("{} x {}", state, total), state * count, r_.optimizer, "bytes");
     add("all three (L81)", fmt::format("{} N", all), fmt::format("{} x {}", all, total),
         all * count, r_.weights + r_.gradients + r_.optimizer, "bytes");

@@ -255,6 +255,7 @@ struct TrainConfig {
   // What encoders and encoder-decoders are asked; checked and used by models/objective.h.
   double corruption = 0.15, mean_span = 3;
   int64_t sentinels = 100;
+  bool pairs = false;  // of a text and what is to be written for it: data/translation_pairs.h
   double val_fraction = 0.1;
   std::string recompute = "none";   // models/recompute.h
   std::vector<std::string> probes;  // of probe_names()

@@ -127,6 +127,10 @@ std::span<const Field<TrainConfig>> train_fields() {
       number("sentinels", &T::sentinels, 2, 1 << 16,
              "of an encoder-decoder: special tokens of a learnt tokenizer that stand for what is "
              "cut out"),
+      Field<T>{
+          "pairs", &T::pairs, 0, 0,
+          "of an encoder-decoder: each line of the data is a text to read, a tab, and the text to "
+          "write, each of at most seq tokens; nothing is cut out (docs/objectives.md)"},
       Field<T>{"probes", &T::probes, 0, 0,
                "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
                "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load, "

@@ -25,18 +25,19 @@ Evaluation evaluate(nn::LanguageModel& model, const Objective& objective, const 
     const int64_t rows = std::min(batch, last - at), length = objective.length();
     std::vector<int64_t> ids(static_cast<size_t>(rows * length)), targets(ids.size()),
         source(static_cast<size_t>(rows * objective.source()));
-    objective.windows_in_order(windows, at, {ids, targets, source});
+    std::vector<uint8_t> mask(objective.masks_source() ? source.size() : 0);
+    objective.windows_in_order(windows, at, {ids, targets, source, mask});
     const auto on_device = [&](const std::vector<int64_t>& v, int64_t columns) {
       return columns > 0 ? from_host<int64_t>(v, {rows, columns}, model.device()) : Tensor();
     };
     const PauseTape values_only;
     // Without what training adds to the loss: smoothing, z-loss, balance of experts.
     Tensor stats;
-    model.batch_loss({on_device(ids, length),
-                      on_device(targets, length),
-                      on_device(source, objective.source()),
-                      {}},
-                     0, nullptr, &stats);
+    model.batch_loss(
+        {on_device(ids, length), on_device(targets, length), on_device(source, objective.source()),
+         mask.empty() ? Tensor()
+                      : from_host<uint8_t>(mask, {rows, objective.source()}, model.device())},
+        0, nullptr, &stats);
     nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
     e.tokens += static_cast<int64_t>(stats.narrow(0, ops::LossStats::kCount, 1).item());
     for (int64_t row = 0; row < rows; ++row)

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "data/draws.h"
+#include "data/translation_pairs.h"
 #include "models/architecture.h"
 
 namespace tally {
@@ -68,7 +70,7 @@ ObjectiveTokens find_objective_tokens(const ModelConfig& m, const Tokenizer& tok
   return found;
 }
 
-ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer) {
+ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenizer, bool pairs) {
   ObjectiveTokens found = find_objective_tokens(m, tokenizer);
   const auto needs = [&](bool there, const char* what) {
     check(there, "the tokenizer has no ", what, ", which architecture = ", architecture_name(m),
@@ -77,9 +79,15 @@ ObjectiveTokens objective_tokens(const ModelConfig& m, const Tokenizer& tokenize
   };
   if (m.architecture == Architecture::encoder) needs(found.mask >= 0, "[MASK] or <mask>");
   if (m.architecture != Architecture::encoder_decoder) return found;
-  needs(found.sentinels > 0, "<extra_id_0> and the like, each id one less than the one before");
+  needs(found.sentinels > 0 || pairs,
+        "<extra_id_0> and the like, each id one less than the one before");
   needs(found.start >= 0, "<pad> and no end of text to begin from, and the model no padding_id");
   return found;
+}
+
+int64_t objective_window(const ModelConfig& m, const TrainConfig& t) {
+  const int64_t tokens = t.seq > 0 ? t.seq : m.context;
+  return t.pairs ? pair_row(tokens) : tokens;
 }
 
 void check_objective(const ModelConfig& m, const TrainConfig& t, const std::string& where) {
@@ -89,6 +97,10 @@ void check_objective(const ModelConfig& m, const TrainConfig& t, const std::stri
           " has no meaning for model.architecture = ", architecture_name(m), "; leave it out");
   };
   const bool decoder = m.architecture == Architecture::decoder;
+  if (m.architecture != Architecture::encoder_decoder) unused(!t.pairs, "pairs = true");
+  check(!t.pairs || (t.corruption == plain.corruption && t.mean_span == plain.mean_span), where,
+        ": corruption and mean_span have no meaning with pairs = true, where nothing is cut out; "
+        "leave them out");
   if (decoder) unused(t.corruption == plain.corruption, "corruption");
   if (m.architecture != Architecture::encoder_decoder) {
     unused(t.mean_span == plain.mean_span, "mean_span");
@@ -101,6 +113,7 @@ void check_objective(const ModelConfig& m, const TrainConfig& t, const std::stri
 Objective::Objective(const ModelConfig& m, const TrainConfig& t, const ObjectiveTokens& tokens,
                      int64_t window)
     : kind_(m.architecture),
+      pairs_(t.pairs),
       window_(window),
       length_(window),
       prefix_(std::min(m.attention_prefix, window)),
@@ -111,6 +124,10 @@ Objective::Objective(const ModelConfig& m, const TrainConfig& t, const Objective
   masked_.never = tokens.never, masked_.at_least_one = true;
   masked_.boundary = m.document_end;
   if (kind_ != Architecture::encoder_decoder) return;
+  if (pairs_) {
+    length_ = source_ = (window - 2) / 2;
+    return;
+  }
   const SpanCount cut = span_count(spans_, window);
   length_ = cut.tokens + cut.spans + 1;
   check(length_ <= m.context, "train: of seq = ", window, " tokens corruption = ", t.corruption,
@@ -120,8 +137,22 @@ Objective::Objective(const ModelConfig& m, const TrainConfig& t, const Objective
   source_ = window - cut.tokens + cut.spans;
 }
 
+void Objective::lay_out(std::span<const int64_t> row, const BatchSpans& to) const {
+  const TokenPair pair = pair_of(row);
+  const auto fill = [](std::span<const int64_t> from, std::span<int64_t> all, int64_t filler) {
+    const auto end = std::ranges::copy(from, all.begin()).out;
+    std::fill(end, all.end(), filler);
+  };
+  fill(pair.source, to.source, start_);
+  std::ranges::fill(to.mask, uint8_t{0});
+  std::ranges::fill(to.mask.first(pair.source.size()), uint8_t{1});
+  fill(pair.target, to.targets, kIgnoredTarget);
+  std::ranges::copy(shifted_right(to.targets, start_, start_), to.ids.begin());
+}
+
 void Objective::hide_row(std::span<int64_t> text, const SequenceKey& key,
                          const BatchSpans& row) const {
+  if (pairs_) return lay_out(text, row);
   if (kind_ == Architecture::encoder) {
     std::ranges::copy(text, row.ids.begin());
     mask_tokens(masked_, key, row.ids, row.targets);
@@ -135,7 +166,7 @@ void Objective::hide_row(std::span<int64_t> text, const SequenceKey& key,
 
 void Objective::hide(std::span<int64_t> text, const SequenceKey& first,
                      const BatchSpans& to) const {
-  const auto part = [](std::span<int64_t> all, size_t row, int64_t length) {
+  const auto part = [](auto all, size_t row, int64_t length) {
     const auto n = static_cast<size_t>(length);
     return all.subspan(row * n, n);
   };
@@ -144,7 +175,8 @@ void Objective::hide(std::span<int64_t> text, const SequenceKey& first,
     SequenceKey key = first;
     key.sequence += i;
     hide_row(part(text, i, window_), key,
-             {part(to.ids, i, length_), part(to.targets, i, length_), part(to.source, i, source_)});
+             {part(to.ids, i, length_), part(to.targets, i, length_), part(to.source, i, source_),
+              to.mask.empty() ? to.mask : part(to.mask, i, source_)});
   }
 }
 

@@ -69,7 +69,9 @@ optim::OptimizerChoice optimizer_of(const TrainConfig& t, const ModelConfig& mod
           t.precondition_every,
           t.precondition_longest,
           t.rest_lr_scale,
-          1 / mup_width(model)};
+          1 / mup_width(model),
+          t.bf16_update,
+          static_cast<uint64_t>(t.seed)};
 }
 
 Generator dropout_of(const TrainConfig& t) {
@@ -95,8 +97,7 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
     : config_(config),
       data_(std::move(data)),
       byte_lengths_(std::move(byte_lengths)),
-      train_(data_.train, config.train.seq ? config.train.seq : config.model.context,
-             data_seed(config.train, 0)),
+      train_(data_.train, objective_window(config.model, config.train), data_seed(config.train, 0)),
       objective_(config.model, config.train, tokens, train_.context()),
       model_(build_language_model(config.model, dtype, device)),
       schedule_(schedule_of(config.train, config.model)),
@@ -111,8 +112,13 @@ Trainer::Trainer(const RunConfig& config, TokenSplits data, std::vector<uint32_t
   const auto optimizer = [choice = optimizer_of(t, config_.model)](nn::Module& model) {
     return optim::make_optimizer(model, choice);
   };
-  const StepOptions step{t.batch, objective_.length(), t.accumulation,
-                         t.clip,  objective_.source(), objective_.counts_targets()};
+  const StepOptions step{t.batch,
+                         objective_.length(),
+                         t.accumulation,
+                         t.clip,
+                         objective_.source(),
+                         objective_.counts_targets(),
+                         objective_.masks_source()};
   step_ = std::make_unique<TrainingStep>(*model_, optimizer, step, dropout_);
   step_->set_mode(StepMode::replayed);
 }

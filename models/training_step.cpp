@@ -45,11 +45,14 @@ TrainingStep::TrainingStep(nn::LanguageModel& model, MakeOptimizer make_optimize
   batch_.targets = empty_like(batch_.ids);
   if (options.source > 0)
     batch_.source = empty({options.batch, options.source}, DType::i64, model.device());
+  if (options.masks_source)
+    batch_.mask = empty({options.batch, options.source}, DType::u8, model.device());
   if (options.counts_targets) share_ = empty({}, acc_dtype(model.dtype()), model.device());
   if (backend(model.device()).is_meta()) return;  // no values, however large the batch
   host_ids_.resize(static_cast<size_t>(batch_.ids.numel()));
   host_targets_.resize(host_ids_.size());
   host_source_.resize(static_cast<size_t>(options.batch * options.source));
+  if (options.masks_source) host_mask_.resize(host_source_.size());
 }
 
 TrainingStep::~TrainingStep() = default;
@@ -93,13 +96,13 @@ void TrainingStep::enter(Part part) {
 }
 
 void TrainingStep::read(const Batch& batch, int64_t micro) {
-  batch(micro, {host_ids_, host_targets_, host_source_});
+  batch(micro, {host_ids_, host_targets_, host_source_, host_mask_});
 }
 
 void TrainingStep::load(const Batch& batch, int64_t micro) {
   if (backend(model_.device()).is_meta()) return;
   read(batch, micro);
-  const auto put = [](const Tensor& t, const std::vector<int64_t>& v) {
+  const auto put = [](const Tensor& t, const auto& v) {
     if (!t.defined()) return;
     backend(t.device()).copy_from_host(t.data(), v.data(), t.nbytes());
     t.storage().note_write("batch");
@@ -107,6 +110,7 @@ void TrainingStep::load(const Batch& batch, int64_t micro) {
   put(batch_.ids, host_ids_);
   put(batch_.targets, host_targets_);
   put(batch_.source, host_source_);
+  put(batch_.mask, host_mask_);
 }
 
 // The mean is over all micro-batches: how many targets count must be known before the first.

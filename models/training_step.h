@@ -22,6 +22,7 @@ struct StepOptions {
   int64_t source = 0;          // tokens that the encoder of an encoder-decoder reads
   /// Some targets are -100, other ones in each step: the mean is over those that count.
   bool counts_targets = false;
+  bool masks_source = false;  // sources of different lengths, filled up
 };
 
 /// What one pass over a micro-batch leaves besides the gradients.
@@ -56,7 +57,7 @@ class TrainingStep {
   ~TrainingStep();
 
   /// Writes the ids and targets of micro-batch `micro`, batch x seq each, and batch x source of what
-  /// is read. May be asked for the same one twice.
+  /// is read, with its mask where there is one. May be asked for the same one twice.
   using Batch = std::function<void(int64_t micro, const BatchSpans& to)>;
   /// Mean loss in nats over the tokens of all micro-batches, the norm of its gradient before
   /// clipping, and the sum of log Z over the targets that count. All 0 on meta.
@@ -125,6 +126,7 @@ class TrainingStep {
   nn::ModelBatch batch_;  // read by every pass: a replayed step finds its batch here
   Tensor share_;          // 1 / targets that count
   std::vector<int64_t> host_ids_, host_targets_, host_source_;
+  std::vector<uint8_t> host_mask_;
   optim::ClippedNorm clip_;
   StepMode mode_ = StepMode::eager;
   std::shared_ptr<Arena> arena_;

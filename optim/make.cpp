@@ -38,6 +38,11 @@ std::unique_ptr<Optimizer> make_matrix_part(Groups groups, const OptimizerChoice
                                 SOAP::Options{c.beta1, c.beta2, c.eps, every, longest});
 }
 
+Groups rounded_as(const OptimizerChoice& c, Groups groups) {
+  for (ParameterGroup& g : groups) g.bf16_update = c.bf16_update, g.seed = c.seed;
+  return groups;
+}
+
 // A step takes lr_scale lr weight_decay of a weight, and the hidden ones shall lose no less.
 Groups scaled_groups(nn::Module& model, const OptimizerChoice& c, bool decoupled) {
   Groups groups = role_groups(model, c.weight_decay);
@@ -47,7 +52,7 @@ Groups scaled_groups(nn::Module& model, const OptimizerChoice& c, bool decoupled
 }
 
 std::unique_ptr<Optimizer> make_by_role(nn::Module& model, const OptimizerChoice& c) {
-  Groups hidden = role_groups(model, c.weight_decay), rest;
+  Groups hidden = rounded_as(c, role_groups(model, c.weight_decay)), rest;
   rest.assign(hidden.begin() + 1, hidden.end());
   hidden.resize(1);
   for (ParameterGroup& g : rest) g.lr_scale = c.rest_lr_scale;
@@ -65,10 +70,17 @@ std::span<const std::string_view> enum_names(OptimizerKind) { return kOptimizers
 std::span<const std::string_view> enum_names(Bf16Update) { return kBf16Updates; }
 
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& c) {
+  if (c.bf16_update == Bf16Update::stochastic) {
+    for (const auto& [name, t] : model.named_parameters())
+      check(t.dtype() == DType::bf16,
+            "optimizer: bf16_update = stochastic rounds weights in bf16, "
+            "and ",
+            name, " is in ", t.dtype(), "; give --dtype bf16, or leave it out");
+  }
   const bool decoupled = c.kind != OptimizerKind::adam;
   const auto groups = [&] {
-    return c.hidden_lr_scale == 1 ? decay_groups(model, c.weight_decay)
-                                  : scaled_groups(model, c, decoupled);
+    return rounded_as(c, c.hidden_lr_scale == 1 ? decay_groups(model, c.weight_decay)
+                                                : scaled_groups(model, c, decoupled));
   };
   switch (c.kind) {
     case OptimizerKind::adamw:

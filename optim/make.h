@@ -18,11 +18,14 @@ struct OptimizerChoice {
   int64_t precondition_every = 10, precondition_longest = 8192;  // shampoo, soap
   double rest_lr_scale = 1;    // of what a matrix optimizer leaves to AdamW
   double hidden_lr_scale = 1;  // of the hidden matrices, whose decoupled decay stays what it was
+  Bf16Update bf16_update = Bf16Update::masters;  // of parameters in bf16
+  uint64_t seed = 1;                             // of rounding at random
 };
 
 /// The optimizer for a model. Muon, Shampoo and SOAP get the hidden matrices; embeddings, positions,
 /// the head and all vectors go to AdamW (lecture claims L86, L88). The decay reaches the same
-/// parameters under every optimizer (decay_groups).
+/// parameters under every optimizer (decay_groups). Error for rounding at random of other weights than
+/// bf16's.
 std::unique_ptr<Optimizer> make_optimizer(nn::Module& model, const OptimizerChoice& choice);
 
 /// Bytes that an optimizer keeps from step to step.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nn/module.h"
+#include "optim/choices.h"
 
 namespace tally::optim {
 
@@ -12,6 +13,8 @@ struct ParameterGroup {
   std::vector<std::pair<std::string, Tensor>> parameters;
   double weight_decay = 0;
   double lr_scale = 1;
+  Bf16Update bf16_update = Bf16Update::masters;  // of those in bf16
+  uint64_t seed = 1;                             // of rounding at random
 };
 
 /// Splits the parameters of a model by what weight decay reaches (lecture claim L67): matrices of

@@ -1,17 +1,36 @@
 #include "optim/parameterwise.h"
 
 #include "core/ops/cast.h"
+#include "core/ops/stochastic_round.h"
 
 namespace tally::optim {
+namespace {
+
+// FNV-1a of a parameter's name: its streams do not depend on the group or optimizer it is in.
+uint64_t stream_of(const std::string& name) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const unsigned char c : name) hash = (hash ^ c) * 0x100000001B3u;
+  return hash;
+}
+
+Tensor in_type(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype ? t : ops::Cast::forward(t, {dtype}, nullptr);
+}
+
+}  // namespace
+
+Tensor Parameterwise::widened(const Tensor& w, const OfParameter& of) const {
+  return of.master.defined() ? of.master : in_type(w.detach(), acc_dtype(w.dtype()));
+}
 
 void Parameterwise::keep(const std::function<Kept(const std::string&, const Tensor&)>& of) {
   for (const ParameterGroup& g : groups_) {
     std::vector<OfParameter>& list = kept_.emplace_back();
     for (const auto& [parameter, w] : g.parameters) {
       const DType wide = acc_dtype(w.dtype());
-      const Tensor master =
-          w.dtype() == wide ? Tensor() : ops::Cast::forward(w.detach(), {wide}, nullptr);
-      list.push_back({of(parameter, master.defined() ? master : w), master});
+      const Tensor seen = w.dtype() == wide ? w : in_type(w.detach(), wide);
+      const bool kept = w.dtype() != wide && g.bf16_update == Bf16Update::masters;
+      list.push_back({of(parameter, seen), kept ? seen : Tensor(), stream_of(parameter)});
     }
   }
 }
@@ -25,14 +44,18 @@ void Parameterwise::step(double lr, const Tensor& gradient_scale) {
     for (size_t i = 0; i < group.parameters.size(); ++i) {
       const Tensor& w = group.parameters[i].second;
       if (!w.grad().defined()) continue;
-      const auto& [kept, master] = kept_[g][i];
-      const bool narrow = master.defined();
-      update({narrow ? master : w,
-              narrow ? ops::Cast::forward(w.grad(), {master.dtype()}, nullptr) : w.grad(),
+      const OfParameter& of = kept_[g][i];
+      const bool narrow = w.dtype() != acc_dtype(w.dtype());
+      const Tensor wide = narrow ? widened(w, of) : w;
+      update({wide,
+              in_type(w.grad(), wide.dtype()),
               gradient_scale,
-              kept,
+              of.kept,
               {lr, group.weight_decay, decoupled(), steps_, group.lr_scale}});
-      if (narrow) run(w.device(), ops::Cast::Call{master, w});
+      if (of.master.defined())
+        run(w.device(), ops::Cast::Call{wide, w});
+      else if (narrow)
+        ops::StochasticRound::into(w.detach(), wide, {group.seed, of.stream, steps_});
     }
   }
 }

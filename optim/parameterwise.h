@@ -14,6 +14,10 @@ namespace tally::optim {
 /// parameter itself. update() sees the master, and the gradient in f32; the parameter becomes the
 /// master rounded. With Adam that is 2 + 2 bytes of weight and gradient, 4 of the master and 8 of
 /// moments, 16 a parameter (lecture claims L78, L81). Micikevicius et al. 2018, arXiv:1710.03740.
+///
+/// With Bf16Update::stochastic there is no master: update() sees the parameter widened for the moment,
+/// and what comes out is rounded up or down at random (core/ops/stochastic_round.h), 12 bytes a
+/// parameter.
 class Parameterwise : public Optimizer {
  public:
   void step(double lr, const Tensor& gradient_scale = {}) final;
@@ -47,8 +51,11 @@ class Parameterwise : public Optimizer {
  private:
   struct OfParameter {
     Kept kept;
-    Tensor master;  // undefined where the parameter holds what update() computes in
+    Tensor master;  // undefined where the parameter holds what update() computes in, or is rounded
+    uint64_t stream = 0;  // of its rounding
   };
+  /// What update() changes of a parameter.
+  Tensor widened(const Tensor& w, const OfParameter& of) const;
   std::vector<std::vector<OfParameter>> kept_;  // by group and parameter
 };
 

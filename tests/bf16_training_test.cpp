@@ -1,8 +1,12 @@
 // Training in bf16 with f32 masters (lecture claims L78, L81).
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <numeric>
+
 #include "core/ops/cast.h"
 #include "core/ops/linear.h"
+#include "core/parallel.h"
 #include "models/probes.h"
 #include "optim/sgd.h"
 #include "tests/training_helpers.h"
@@ -109,4 +113,71 @@ TEST_CASE("bf16: training follows f32, is replayed, and goes on from a checkpoin
   second.trainer->resume(run, {});
   for (const double loss : losses(*second.trainer, 100)) parts.push_back(loss);
   CHECK(parts == got);
+}
+
+TEST_CASE("bf16: rounded at random, steps too small for a weight are right in the mean",
+          "[training][L78][F32]") {
+  register_all();
+  constexpr int64_t kWeights = 4096;
+  const auto after = [](optim::Bf16Update update, uint64_t seed) {
+    Tensor w = full({kWeights}, 1.0, DType::bf16, kCPU);
+    w.requires_grad_();
+    optim::SGD optimizer({{"all", {{"w", w}}, 0, 1, update, seed}}, {});
+    for (int i = 0; i < 100; ++i) {
+      w.set_grad(full({kWeights}, 1.0, DType::bf16, kCPU));
+      optimizer.step(6e-4);
+    }
+    CHECK(optimizer.state().size() == (update == optim::Bf16Update::masters ? 1 : 0));
+    return wide(w);
+  };
+  const auto mean = [](const std::vector<float>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+  };
+  const auto rounded = after(optim::Bf16Update::stochastic, 1);
+  // A weight makes about 15 steps of 2^-8 with a deviation of about 2^-8 sqrt(100 p (1 - p)), 0.014.
+  CHECK(mean(rounded) == Approx(0.94).margin(5 * 0.014 / std::sqrt(double(kWeights))));
+  CHECK(after(optim::Bf16Update::stochastic, 1) == rounded);
+  CHECK(after(optim::Bf16Update::stochastic, 2) != rounded);
+  for (const float v : after(optim::Bf16Update::masters, 1)) CHECK(v == 0.94140625F);
+}
+
+TEST_CASE("bf16: rounded at random 12 bytes a parameter, and the same bits for threads and breaks",
+          "[training][memory][L81]") {
+  RunConfig c = tiny();
+  c.train.bf16_update = Bf16Update::stochastic;
+  const OptimizerKind kind = GENERATE(OptimizerKind::adamw, OptimizerKind::muon,
+                                      OptimizerKind::soap, OptimizerKind::adafactor);
+  c.train.optimizer = kind;
+  const int former = num_threads();
+  set_num_threads(1);
+  Made whole(c, 50, DType::bf16);
+  const auto want = losses(*whole.trainer, 60);
+  double n = 0, states = 0;
+  for (auto& [name, t] : whole.trainer->model().named_parameters()) n += double(t.numel());
+  for (auto& [name, t] : whole.trainer->optimizer().state()) {
+    states += double(t.nbytes());
+    CHECK(name.find("master") == std::string::npos);
+  }
+  if (kind == OptimizerKind::adamw) CHECK(states == 8 * n);
+  CHECK(want.back() < want.front());
+  const Scratch folder;
+  RunDirectory run = new_run(folder);
+  std::vector<double> got;
+  for (const int64_t until : {17, 18, 60}) {
+    set_num_threads(until == 17 ? 3 : 2);
+    Made part(c, 50, DType::bf16);
+    if (!got.empty()) part.trainer->resume(run, {});
+    if (until == 60) part.trainer->set_mode(StepMode::eager);  // replayed before: the step is told
+    for (const double loss : losses(*part.trainer, until)) got.push_back(loss);
+    part.trainer->save(run, {});
+  }
+  set_num_threads(former);
+  CHECK(got == want);
+}
+
+TEST_CASE("bf16: rounding at random is refused for other weights", "[training][error]") {
+  RunConfig c = tiny();
+  c.train.bf16_update = Bf16Update::stochastic;
+  CHECK_THROWS_WITH(
+      Made(c), Catch::Contains("bf16_update = stochastic") && Catch::Contains("give --dtype bf16"));
 }

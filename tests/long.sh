@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
 # Proofs that take minutes, so neither ctest nor .ci/run has them. Needs build/tally (./demo.sh or
 # the release preset).
-#   tests/long.sh kill [KILLS]   kill -9 during training at random moments (default 50), resume each
-#                                time: the run directory is never broken, and losses and weights
-#                                equal an unbroken run's bit for bit (F45, F46)
+#   tests/long.sh kill [KILLS]   kill -9 during saving, 400 times, then during training at random moments
+#                                (default 50), resume each time: the run directory is never broken,
+#                                and losses and weights equal an unbroken run's bit for bit (F45, F46)
+#   tests/long.sh splits         100 runs of 100 steps broken off once at random, 100 twice, 100 three
+#                                times, each part with its own number of threads: the bits of the
+#                                unbroken run (F46)
+#   tests/long.sh endurance [MINUTES] a run of so long (default 60) that is killed every 1 to 5 minutes (of
+#                                60; in proportion otherwise) beside one that is not: the same bits in
+#                                the end, and the memory of the other one flat within 1 %
 #   tests/long.sh tidy           clang-tidy over every source (needs tools/install_packages.sh ci)
 #   tests/long.sh arm64          cross-compiles for arm64 and runs tests of kernels, ops and training
 #                                under qemu (adds Debian's arm64 packages; root)
@@ -25,7 +31,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tally=$PWD/build/tally
 [ -x "$tally" ] || { echo "long.sh: no build/tally; build it first" >&2; exit 1; }
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap 'kill $(jobs -p) 2> /dev/null || true; rm -rf "$scratch"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
 
 # A run of seconds whose checkpoints are dense enough that kills hit them.
@@ -37,6 +43,18 @@ losses() {
   grep -v '}$' "$1/metrics.jsonl" && fail "$1/metrics.jsonl has a torn line"
   sed -nE 's/.*"loss":([^,}]*).*"step":([0-9]+).*/\2 \1/p; t; s/.*"step":([0-9]+).*"loss":([^,}]*).*/\1 \2/p' \
     "$1/metrics.jsonl" | sort -n -u
+}
+
+built() { cmake --build build --target "$1" > "$scratch/build.log" || { cat "$scratch/build.log"; fail "$1"; }; }
+
+kill_saves() {
+  built resume_test
+  build/resume_test "[kills]"
+}
+
+splits() {
+  built split_test
+  build/split_test "[splits]"
 }
 
 kill_and_resume() {
@@ -77,6 +95,59 @@ kill_and_resume() {
       "$run/$(cat "$run/latest")/model.safetensors" || fail "weights"
     echo "$kills kills, $runs runs finished: losses and weights equal"
   done
+}
+
+# Steps a second of a run on one thread.
+speed_of() {
+  "${train[@]}" --threads 1 --out "$scratch/speed" --set train.steps=200 --set train.checkpoint_every=0 \
+    --json > "$scratch/speed.json" 2> "$scratch/log" || { cat "$scratch/log"; fail "the run to time"; }
+  sed -nE 's/.*"seconds": *([0-9.]+).*/\1/p' "$scratch/speed.json" | awk '{ print 200 / $1 }'
+}
+
+# What a process holds of its own: pages of its program and files come as they are first touched.
+rss() { awk '/^RssAnon/ { print $2 }' "/proc/$1/status" 2> /dev/null || true; }
+
+# Memory after the first tenth of the time, and its largest later; kB.
+flat_memory() {
+  awk 'NR > n / 10 { if (!first) first = $1; if ($1 > most) most = $1 }
+    END { printf "memory %d kB after a tenth of the run, at most %d kB later: %+.2f %%\n", first, most,
+          100 * (most / first - 1); exit !(first > 0 && most <= 1.01 * first) }' n="$(wc -l < "$1")" "$1"
+}
+
+endurance() {
+  local minutes=$1 steps each kills=0 run=$scratch/broken whole=$scratch/whole whole_pid pid pause
+  head -c 300000 data/corpus/king_james.txt > "$scratch/text.txt"
+  # The report at each save reads all that was logged, a kilobyte of memory a line: few lines here.
+  # Two at once, one thread each: on two cores both take the time of one.
+  steps=$(awk -v s="$(speed_of)" -v m="$minutes" 'BEGIN { print int(s * m * 60 * 0.5) }')
+  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set "train.log_every=$((steps / 50 + 1))"
+    --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
+    --set train.skip_deviations=4 --set train.spike_factor=2 --set train.keep_best=true)
+  echo "$steps steps"
+  "${each[@]}" --out "$whole" > "$scratch/whole.log" 2>&1 &
+  whole_pid=$!
+  (while kill -0 "$whole_pid" 2> /dev/null; do rss "$whole_pid"; sleep 2; done > "$scratch/rss") &
+  while :; do
+    "${each[@]}" --out "$run" $([ -f "$run/latest" ] && echo --resume "$run") > "$scratch/log" 2>&1 &
+    pid=$!
+    pause=$(awk -v m="$minutes" -v r="$RANDOM" 'BEGIN { print m * (1 + 4 * r / 32767) }')  # seconds
+    for _ in $(seq "${pause%.*}"); do kill -0 "$pid" 2> /dev/null && sleep 1; done
+    if kill -KILL "$pid" 2> /dev/null; then
+      kills=$((kills + 1))
+      wait "$pid" 2> /dev/null || true
+    else
+      wait "$pid" || { cat "$scratch/log"; fail "a resumed run after $kills kills"; }
+      break
+    fi
+  done
+  wait "$whole_pid" || { cat "$scratch/whole.log"; fail "the undisturbed run"; }
+  echo "$kills kills"
+  cmp <(losses "$whole") <(losses "$run") || fail "losses"
+  for file in model.safetensors optimizer.safetensors state.json; do
+    cmp "$whole/$(cat "$whole/latest")/$file" "$run/$(cat "$run/latest")/$file" || fail "$file"
+  done
+  echo "losses, weights, moments and state are those of the undisturbed run"
+  flat_memory "$scratch/rss" || fail "memory grows"
 }
 
 arm64() {
@@ -123,7 +194,12 @@ fuzz() {
 case "${1:-all}" in
   arm64) arm64 ;;
   fuzz) fuzz "${2:-10000000}" ;;
-  kill) kill_and_resume "${2:-50}" ;;
+  endurance) endurance "${2:-60}" ;;
+  kill)
+    kill_saves
+    kill_and_resume "${2:-50}"
+    ;;
+  splits) splits ;;
   mutants) tests/mutation/mutants.py --only "${2:-}" ;;
   smollm) smollm ;;
   tidy) .ci/tidy all ;;
@@ -134,5 +210,5 @@ case "${1:-all}" in
     kill_and_resume 50
     .ci/tidy all
     ;;
-  *) echo "usage: $0 [fuzz [RUNS] | kill [KILLS] | mutants [WORD] | smollm | tidy | transformers | ulp [FUNCTION] | arm64]" >&2; exit 2 ;;
+  *) echo "usage: $0 [endurance [MINUTES] | fuzz [RUNS] | kill [KILLS] | mutants [WORD] | smollm | splits | tidy | transformers | ulp [FUNCTION] | arm64]" >&2; exit 2 ;;
 esac

@@ -66,13 +66,14 @@ std::string bytes_of(const RunDirectory& run, const char* file) {
 
 }  // namespace
 
-TEST_CASE("run directory: kill -9 while saving leaves a whole checkpoint, and no strays for long",
-          "[training][F45]") {
+namespace {
+
+// A process that saves all the time is killed, so often, at moments of which it was stopped `stops`
+// times before to look at what a kill there would leave. Another step each time, as training does,
+// or the same one: a run that ends or is interrupted just after a checkpoint saves it a second time.
+void kill_while_saving(bool same_step, int64_t all_kills, int stops) {
   register_all();
   const OneThread one;
-  // Another step each time, as training does, and the same one: a run that ends or is interrupted
-  // just after a checkpoint saves it a second time.
-  const bool same_step = GENERATE(false, true);
   Scratch folder;
   RunDirectory run = new_run(folder);
   const auto save = [&](int64_t n) {
@@ -81,23 +82,35 @@ TEST_CASE("run directory: kill -9 while saving leaves a whole checkpoint, and no
   };
   save(1);
   Moments moments;
-  for (int64_t kills = 0, newest = 1; kills < 12; ++kills) {
+  for (int64_t kills = 0, newest = 1; kills < all_kills; ++kills) {
     const Child child([&] {
       for (int64_t n = newest + 1;; ++n) save(n);
     });
-    for (int stops = 0; stops < 20; ++stops) {  // on disk is what a kill here would leave
+    for (int i = 0; i < stops; ++i) {
       usleep(moments.next(50, 2500));
       child.stop();
       const int64_t found = check_newest(run);
       REQUIRE(found >= newest);
       newest = found;
-      child.go_on();
+      if (i + 1 < stops) child.go_on();
     }
   }  // killed
   check_newest(run);
   save(1000000);
   CHECK(strays(run) == 0);
   CHECK(check_newest(run) == 1000000);
+}
+
+}  // namespace
+
+TEST_CASE("run directory: kill -9 while saving leaves a whole checkpoint, and no strays for long",
+          "[training][F45]") {
+  kill_while_saving(GENERATE(false, true), 12, 20);
+}
+
+// tests/long.sh kill
+TEST_CASE("run directory: two hundred kills while saving", "[kills][!hide]") {
+  kill_while_saving(GENERATE(false, true), 200, 1);
 }
 
 TEST_CASE("training: 100 steps are the same in one go, as 40 + 60 and as 13 + 29 + 58",

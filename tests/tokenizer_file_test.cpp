@@ -56,6 +56,19 @@ TEST_CASE("tokenizer files: the odd files that are taken give the right ids") {
   CHECK(ids_of("tj_overlapping_specials", "a<e>b") == Ids{'a', 258, 'b'});
 }
 
+TEST_CASE("tokenizer.json: a template of a token that is no text reads back as the same",
+          "[error]") {
+  const TemporaryFolder folder;
+  TokenizerSpec spec = load_tokenizer(tokenizer_data("gpt2_1000.tokenizer.json")).spec();
+  const Tokenizer bytes(spec);
+  spec.prefix = bytes.encode("\xAD", SpecialTokens::plain);
+  const Tokenizer tokenizer(spec);
+  save_tokenizer_json(tokenizer, folder / "tokenizer.json");
+  const Tokenizer back = load_tokenizer(folder.path());
+  CHECK(back.hash() == tokenizer.hash());
+  CHECK(back.spec().prefix == spec.prefix);
+}
+
 TEST_CASE("tokenizer.json: what is written reads back as the same tokenizer") {
   const TemporaryFolder folder;
   for (const std::string name : {"gpt2_1000", "llama3_1200", "smollm_900"}) {

@@ -53,6 +53,7 @@ inline std::vector<std::vector<Sample>> all() {
       basis_order(),
       blend(),
       cast(),
+      stochastic_round(),
       causal_conv1d(),
       clip(),
       concat(),

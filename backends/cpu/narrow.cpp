@@ -62,6 +62,16 @@ void cast(const ops::Cast::Call& c) {
   c.x.dtype == DType::f32 ? c.reference<float>() : c.reference<bf16>();
 }
 
+void stochastic_round(const ops::StochasticRound::Call& c) {
+  if (!c.x.is_dense() || !c.y.is_dense()) return c.reference<float>();
+  const float* x = c.x.pointer<float>();
+  bf16* y = c.y.pointer<bf16>();
+  parallel_for(c.x.numel(), kChunk, [&](int64_t begin, int64_t end) {
+    ops::RoundingBits bits(c.attrs.seed, c.attrs.stream_of_step());
+    for (int64_t i = begin; i < end; ++i) y[i] = ops::StochasticRound::rounded(x[i], bits.at(i));
+  });
+}
+
 template <class C>
 void register_one() {
   auto& table = kernels<C>[kCPU.kind];
@@ -92,6 +102,8 @@ Widened::~Widened() {
 void register_narrow() {
   for (const DType t : {DType::f32, DType::bf16})
     kernels<ops::Cast::Call>[kCPU.kind][static_cast<size_t>(t)] = cast;
+  kernels<ops::StochasticRound::Call>[kCPU.kind][static_cast<size_t>(DType::f32)] =
+      stochastic_round;
   register_all_of(AllCalls{});
 }
 

@@ -47,6 +47,7 @@
 #include "core/ops/sink_softmax.h"
 #include "core/ops/soft_cap.h"
 #include "core/ops/softmax.h"
+#include "core/ops/stochastic_round.h"
 #include "core/ops/top_k.h"
 #include "core/ops/view_ops.h"
 #include "core/ops/where.h"
@@ -138,6 +139,7 @@ using AllCalls = TypeList<
     ops::SquareSum::Call,
     ops::Sub::Forward, ops::Sub::Backward,
     ops::Sum::Forward, ops::Sum::Backward,
+    ops::StochasticRound::Call,
     ops::TopK::Forward, ops::TopK::Backward,
     ops::UnitNorm::Call,
     ops::Var::Forward, ops::Var::Backward,

@@ -48,7 +48,7 @@ struct DocumentIds {
     check(ids.dtype() == DType::i64 && ids.ndim() == 2,
           "document_ids: ids must be (B,T) of i64; got ", ids.shape(), " of ", ids.dtype(),
           in_module());
-    const Tensor documents = empty(ids.shape(), DType::i64, ids.device());
+    Tensor documents = empty(ids.shape(), DType::i64, ids.device());
     run(ids.device(), Call{ids, documents, a});
     return documents;
   }
