@@ -235,9 +235,9 @@ TEST_CASE_METHOD(Setup, "architecture: fields that it would ignore are refused b
 
   const ModelConfig encoder = small_encoder(), both = small_both();
   for (const char* assignment :
-       {"model.attention_prefix=4", "model.stochastic_depth=0.1", "model.experts=4", "model.qk_norm=head",
-        "model.residual_scale=2", "model.final_soft_cap=30", "model.attention_gate=true",
-        "model.attention_sink=true", "model.fix_norm=head"}) {
+       {"model.attention_prefix=4", "model.stochastic_depth=0.1", "model.experts=4",
+        "model.qk_norm=head", "model.residual_scale=2", "model.final_soft_cap=30",
+        "model.attention_gate=true", "model.attention_sink=true", "model.fix_norm=head"}) {
     const std::string field(std::string_view(assignment).substr(6));
     for (const ModelConfig& c : {encoder, both})
       CHECK_THAT(refusal(c, assignment), Contains(field.substr(0, field.find('=')) +

@@ -44,6 +44,20 @@ void product_into(const Bf16Kernels& kernels, Bf16Gemm g, const Out& out) {
   });
 }
 
+// db (+)= the sum of dy's rows, kept in f32 until it is whole.
+void sum_rows(const In& dy, const Out& db) {
+  const int64_t rows = dy.rows(), columns = dy.cols();
+  const Scratch wide(static_cast<size_t>(rows * columns) * sizeof(float));
+  const Scratch sums(static_cast<size_t>(columns) * sizeof(float));
+  float *x = static_cast<float*>(wide.data()), *sum = static_cast<float*>(sums.data());
+  parallel_for(columns, 64, [&](int64_t j, int64_t end) {
+    for (int64_t i = 0; i < rows; ++i)
+      isa().widen(end - j, dy.row<uint16_t>(i) + j, x + i * columns + j);
+    isa().column_sums(rows, end - j, x + j, columns, sum + j, false);
+    isa().narrow(end - j, sum + j, db.pointer<uint16_t>() + j, db.accumulate);
+  });
+}
+
 const uint16_t* half(const In& x) { return x.pointer<uint16_t>(); }
 
 // Where products of pairs can be used: the CPU has them, and matrices lie by rows.
@@ -81,11 +95,7 @@ void linear_half(const ops::Linear::Backward& c) {
     product_into(*kernels,
                  {true, false, out, in, rows, half(c.dy), leading(c.dy), half(c.x), leading(c.x)},
                  c.dw);
-  if (c.db.defined()) {
-    ops::Linear::Backward sums = c;
-    sums.dx = {}, sums.dw = {};
-    through_f32(sums);
-  }
+  if (c.db.defined()) sum_rows(c.dy, c.db);
   recorder().provider = bf16_provider_name();
 }
 
