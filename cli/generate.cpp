@@ -48,6 +48,7 @@ int finish(const GenerateOptions& o, const LoadedModel& loaded, const GenerateSt
     return 0;
   }
   std::fputc('\n', stdout);
+  std::fflush(stdout);  // before what is said of it on the other stream
   if (stats.why == "context" && !o.quiet) {
     std::fprintf(stderr, "note: ended at the model's context of %lld tokens\n",
                  static_cast<long long>(loaded.config.model.context));

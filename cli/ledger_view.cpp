@@ -37,8 +37,14 @@ double roof_share(const LedgerTotal& t, const Ceilings& c) {
 }
 
 // As a figure, or "-" for calls so short that the clock's own error would be most of it.
+/// Too short to have been timed: rates would be the clock's.
+bool untimed(const LedgerTotal& t) { return t.seconds < 10e-6; }
+/// Thousand millions of `work` a second.
+std::string rate_text(const LedgerTotal& t, double work) {
+  return untimed(t) ? "-" : fmt::format("{:.3g}", work / t.seconds / 1e9);
+}
 std::string roof_text(const LedgerTotal& t, const Ceilings& c) {
-  return t.seconds < 10e-6 ? "-" : fmt::format("{:.0f}%", 100 * roof_share(t, c));
+  return untimed(t) ? "-" : fmt::format("{:.0f}%", 100 * roof_share(t, c));
 }
 
 struct ClassTotals {
@@ -103,14 +109,12 @@ Rows rate_rows(const std::vector<LedgerTotal>& totals, const std::string& by,
   Rows rows = {
       {by, "calls", "ms", "time", "GFLOP", "FLOPs", "MB", "GFLOP/s", "GB/s", "FLOP/B", "of roof"}};
   const auto row = [&](const LedgerTotal& t) {
-    const double s = t.seconds > 0 ? t.seconds : INFINITY;
     rows.push_back({t.key, to_text(t.calls), fmt::format("{:.3f}", 1e3 * t.seconds),
                     percent(t.seconds, all.seconds), fmt::format("{:.4g}", t.cost.flops / 1e9),
                     percent(t.cost.flops, all.cost.flops),
-                    fmt::format("{:.4g}", bytes_of(t.cost) / 1e6),
-                    fmt::format("{:.3g}", t.cost.flops / s / 1e9),
-                    fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9),
-                    fmt::format("{:.3g}", intensity(t)), roof_text(t, ceilings)});
+                    fmt::format("{:.4g}", bytes_of(t.cost) / 1e6), rate_text(t, t.cost.flops),
+                    rate_text(t, bytes_of(t.cost)), fmt::format("{:.3g}", intensity(t)),
+                    roof_text(t, ceilings)});
   };
   for (const LedgerTotal& t : totals) row(t);
   row(all);
@@ -169,10 +173,8 @@ Rows roofline_rows(const std::vector<LedgerTotal>& by_op, const Ceilings& c) {
   for (const LedgerTotal& t : by_op) {
     ++number;
     if (number > 20) break;
-    const double s = t.seconds > 0 ? t.seconds : INFINITY;
     rows.push_back({to_text(number), t.key, fmt::format("{:.3g}", intensity(t)),
-                    fmt::format("{:.3g}", t.cost.flops / s / 1e9),
-                    fmt::format("{:.3g}", bytes_of(t.cost) / s / 1e9), roof_text(t, c)});
+                    rate_text(t, t.cost.flops), rate_text(t, bytes_of(t.cost)), roof_text(t, c)});
   }
   return rows;
 }

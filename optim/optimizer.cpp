@@ -92,6 +92,7 @@ std::string short_names(const ParameterGroup& g) {
 std::string describe(const std::vector<ParameterGroup>& groups) {
   std::string text;
   for (const ParameterGroup& g : groups) {
+    if (g.parameters.empty()) continue;
     int64_t n = 0;
     for (const auto& [name, t] : g.parameters) n += t.numel();
     const std::string names = short_names(g);
