@@ -25,7 +25,7 @@ std::vector<ParameterGroup> decay_groups(nn::Module& model, double weight_decay)
 /// Groups by role: the hidden matrices (first), then the rest as decay_groups has it.
 std::vector<ParameterGroup> role_groups(nn::Module& model, double weight_decay);
 
-/// One line a group: its name, decay and the parameters in it, those of the blocks as one each
+/// One line a group that has parameters: its name, decay and the parameters in it, those of the blocks as one each
 /// (blocks.0-11.mlp.down.weight).
 std::string describe(const std::vector<ParameterGroup>& groups);
 
