@@ -71,9 +71,10 @@ std::vector<std::string> matches(const std::string& pattern) {
 
 void add_file(const std::string& file, DataFiles& all) {
   const bool tokens = holds_tokens(file);
-  check(all.train.empty() || tokens == all.tokens, file, ": is ", tokens ? "a token file" : "text",
-        ", and ", all.train.front(), " is ", tokens ? "text" : "a token file",
-        "; train on one kind: `tally data prepare` makes token files of texts");
+  if (!all.train.empty())
+    check(tokens == all.tokens, file, ": is ", tokens ? "a token file" : "text", ", and ",
+          all.train.front(), " is ", tokens ? "text" : "a token file",
+          "; train on one kind: `tally data prepare` makes token files of texts");
   all.tokens = tokens;
   all.train.push_back(file);
 }
