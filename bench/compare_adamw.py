@@ -11,11 +11,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 
-from compare_gemm import KEEP_MEMORY, Side
+from compare_gemm import both_sides
 
 
 def torch_side(threads):
@@ -46,10 +45,7 @@ def main():
     o = parser.parse_args()
     if o.torch_side:
         return torch_side(int(o.threads))
-    memory = {"GLIBC_TUNABLES": KEEP_MEMORY}
-    ours = Side([o.program, "--peer", "--threads", o.threads], memory)
-    theirs = Side([sys.executable, __file__, "--torch-side", "--threads", o.threads],
-                  {**memory, "OMP_NUM_THREADS": o.threads})
+    ours, theirs = both_sides(o.program, __file__, o.threads)
     print(f"{o.threads} threads, {ours.about['isa']}, PyTorch {theirs.about['version']}, fused AdamW")
     print("| parameters | Tally, million/s | of the bound, median (spread) | PyTorch | ratio, median "
           "(spread) |")

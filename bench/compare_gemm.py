@@ -60,6 +60,14 @@ class Side:
         return self.ask(shape)["rate"]
 
 
+def both_sides(program, script, threads):
+    """Our program and a script's --torch-side, each told to keep its memory."""
+    memory = {"GLIBC_TUNABLES": KEEP_MEMORY}
+    return (Side([program, "--peer", "--threads", threads], memory),
+            Side([sys.executable, script, "--torch-side", "--threads", threads],
+                 {**memory, "OMP_NUM_THREADS": threads}))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shapes", nargs="*", default=SHAPES)
@@ -70,10 +78,7 @@ def main():
     options = parser.parse_args()
     if options.torch_side:
         return torch_side(int(options.threads))
-    memory = {"GLIBC_TUNABLES": KEEP_MEMORY}
-    ours = Side([options.program, "--peer", "--threads", options.threads], memory)
-    theirs = Side([sys.executable, __file__, "--torch-side", "--threads", options.threads],
-                  {**memory, "OMP_NUM_THREADS": options.threads})
+    ours, theirs = both_sides(options.program, __file__, options.threads)
     peak, all_ratios = ours.about["peak"], []
     print(f"{options.threads} threads, {ours.about['isa']}, peak {peak / 1e9:.0f} GFLOP/s, "
           f"PyTorch {theirs.about['version']}")
