@@ -70,6 +70,21 @@ void ProgressLine::finish() {
   open_ = false;
 }
 
+Progress::Progress(std::string verb, std::string unit, bool quiet)
+    : verb_(std::move(verb)),
+      unit_(std::move(unit)),
+      line_(std::make_shared<ProgressLine>(quiet)) {}
+
+void Progress::operator()(int64_t done, int64_t all) const {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+  if (passed.count() < 1) return;
+  const double rate = static_cast<double>(done) / passed.count();
+  line_->show(fmt::format("{} {} of {} {}  {}/s  ETA {}", verb_,
+                          short_number(static_cast<double>(done)),
+                          short_number(static_cast<double>(all)), unit_, short_number(rate),
+                          duration_text(static_cast<double>(all - done) / rate)));
+}
+
 std::string duration_text(double seconds) {
   if (!(seconds < 360000)) return "long";
   const auto s = static_cast<int>(std::lround(seconds));

@@ -38,6 +38,19 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_{};
 };
 
+/// Such a line with rate and time left, for work of known size: "eval 10 k of 2 M tokens  5 k/s  ETA 7 min".
+/// Says nothing in the first second. Copies share one line.
+class Progress {
+ public:
+  Progress(std::string verb, std::string unit, bool quiet);
+  void operator()(int64_t done, int64_t all) const;
+
+ private:
+  std::string verb_, unit_;
+  std::shared_ptr<ProgressLine> line_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 /// "2 min 05 s", "1 h 12 min".
 std::string duration_text(double seconds);
 /// "12.3 M", "8.03 G": three figures and a power of a thousand.

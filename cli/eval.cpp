@@ -62,23 +62,6 @@ void check_loss(nn::Module& model, double loss) {
            : "; the first bad weight is " + bad + ": the checkpoint is damaged");
 }
 
-/// A line with rate and time left, for evaluations that take a while.
-class EvaluationProgress {
- public:
-  explicit EvaluationProgress(bool quiet) : line_(std::make_shared<ProgressLine>(quiet)) {}
-  void operator()(int64_t done, int64_t all) const {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    if (passed.count() < 1) return;
-    const double rate = static_cast<double>(done) / passed.count();
-    line_->show(fmt::format("eval {}/{} tokens  {} tokens/s  ETA {}", done, all, short_number(rate),
-                            duration_text(static_cast<double>(all - done) / rate)));
-  }
-
- private:
-  std::shared_ptr<ProgressLine> line_;  // copies of this share one line
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 int eval(const EvalOptions& o) {
@@ -90,7 +73,7 @@ int eval(const EvalOptions& o) {
   const Objective objective(loaded.config.model, loaded.config.train,
                             objective_tokens(loaded.config.model, tokenizer, t.pairs), context);
   const Evaluation e = evaluate(*loaded.model, objective, tokens, tokenizer.byte_lengths(), 8,
-                                context, 0, EvaluationProgress(o.quiet));
+                                context, 0, Progress("eval", "tokens", o.quiet));
   check_loss(*loaded.model, e.loss);
   if (o.json) {
     print_json({{"loss", e.loss},

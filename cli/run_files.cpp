@@ -1,6 +1,9 @@
 #include "cli/run_files.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include "core/recorder.h"
 #include "data/file.h"
@@ -11,20 +14,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The lines of a JSONL file; the last one may be torn, when the process died while writing it.
-std::vector<Json> read_lines(const std::string& file) {
-  std::vector<Json> lines;
-  if (!fs::exists(file)) return lines;
-  const std::string text = read_file(file);
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = text.find('\n', at);
-    if (end == std::string::npos) break;
-    lines.push_back(parse_json(text.substr(at, end - at), file));
-    check(lines.back().is_object(), file, ": every line must be an object; line ", lines.size(),
-          " is not");
-    at = end + 1;
+// Calls use(line, number from 1) for the lines of a JSONL file; the last one may be torn, when the
+// process died while writing it.
+template <class F>
+void for_each_line(const std::string& file, F&& use) {
+  if (!fs::exists(file)) return;
+  const MappedFile mapped(file);
+  const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                              mapped.bytes().size());
+  size_t number = 0;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != text.npos; at = end + 1) {
+    Json line = parse_json(std::string(text.substr(at, end - at)), file);
+    ++number;
+    check(line.is_object(), file, ": every line must be an object; line ", number, " is not");
+    use(std::move(line), number);
   }
-  return lines;
 }
 
 template <class E>
@@ -85,6 +89,62 @@ class Fields {
   const Json& object_;
   std::string where_;
 };
+
+double loss_of(const Json& line) {
+  const auto loss = line.find("loss");
+  return loss != line.end() && loss->is_number() ? loss->get<double>() : -INFINITY;
+}
+
+// Lines of a run of any length in bounded memory: the first and then every second, fourth, ... one, so
+// that at most so many are kept, and between two of them the one with the highest loss.
+class ThinnedLines {
+ public:
+  struct Line {
+    size_t index;  // which of them
+    size_t order;  // its place in the file
+    Json json;
+  };
+  void add(size_t order, Json json) {
+    if (last_.order > 0) place(std::move(last_));
+    last_ = {count_++, order, std::move(json)};
+    if (kept_.size() <= kMost) return;
+    each_ *= 2;
+    for (Line& line : std::exchange(kept_, {})) place(std::move(line));
+  }
+  /// Those kept and the last one.
+  std::vector<Line> lines() && {
+    if (last_.order > 0) kept_.push_back(std::move(last_));
+    return std::move(kept_);
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;  // more than a picture has pixels
+  bool in_step(const Line& line) const { return line.index % each_ == 0; }
+  void place(Line line) {
+    if (in_step(line) || kept_.empty() || in_step(kept_.back()))
+      kept_.push_back(std::move(line));
+    else if (loss_of(line.json) > loss_of(kept_.back().json))
+      kept_.back() = std::move(line);
+  }
+  size_t count_ = 0, each_ = 1;
+  std::vector<Line> kept_;
+  Line last_{};
+};
+
+// Those with a validation are few, and thinned out by themselves.
+std::vector<Json> read_metrics(const std::string& file) {
+  ThinnedLines training, validated;
+  for_each_line(file, [&](Json line, size_t number) {
+    Fields(line, file + ": line " + to_text(number)).integer("step");
+    (line.contains("val_loss") ? validated : training).add(number, std::move(line));
+  });
+  auto all = std::move(training).lines();
+  std::ranges::move(std::move(validated).lines(), std::back_inserter(all));
+  std::ranges::sort(all, {}, &ThinnedLines::Line::order);
+  std::vector<Json> lines;
+  for (auto& line : all) lines.push_back(std::move(line.json));
+  return lines;
+}
 
 Entry entry_from(const Fields& f) {
   Entry e{};
@@ -167,21 +227,15 @@ RunFiles read_run(const std::string& path) {
         ": is not the directory of a run (it has no config.json)");
   RunFiles r;
   r.path = path;
-  const auto line_of = [&](const char* file, size_t i) {
-    return path + "/" + file + ": line " + to_text(i + 1);
-  };
   r.config = read_json(path + "/config.json");
   Fields(r.config, path + "/config.json").object("model").text("name");
   if (fs::exists(path + "/env.json")) r.environment = read_json(path + "/env.json");
   Fields(r.environment, path + "/env.json");
-  r.metrics = read_lines(path + "/metrics.jsonl");
-  for (size_t i = 0; i < r.metrics.size(); ++i)
-    Fields(r.metrics[i], line_of("metrics.jsonl", i)).integer("step");
-  const auto samples = read_lines(path + "/samples.jsonl");
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const Fields f(samples[i], line_of("samples.jsonl", i));
+  r.metrics = read_metrics(path + "/metrics.jsonl");
+  for_each_line(path + "/samples.jsonl", [&](const Json& line, size_t number) {
+    const Fields f(line, path + "/samples.jsonl: line " + to_text(number));
     r.samples.push_back({f.integer("step"), f.text("text")});
-  }
+  });
   r.ledger = read_ledger(path + "/ledger.json");
   return r;
 }

@@ -12,7 +12,9 @@ namespace tally::cli {
 struct RunFiles {
   std::string path;
   Json config = Json::object(), environment = Json::object();
-  std::vector<Json> metrics;                             // an object for each line of metrics.jsonl
+  /// Lines of metrics.jsonl in order: all, or of long runs some thousands at even distances, the first,
+  /// the last and the highest losses among them.
+  std::vector<Json> metrics;
   std::vector<std::pair<int64_t, std::string>> samples;  // step, text
   StepLedger ledger;
 };

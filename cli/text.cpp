@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 
@@ -143,7 +144,14 @@ int prepare_verb(const DataOptions& o) {
   const Tokenizer t = load_tokenizer(o.tokenizer);
   TextOptions text;
   text.val_fraction = o.val_fraction;
-  const TokenSplits s = prepare_data(o.files, t, o.out, text);
+  std::error_code unknown;  // of a file that is not there, which prepare_data refuses
+  int64_t all = 0;
+  for (const std::string& file : o.files)
+    if (const auto size = std::filesystem::file_size(file, unknown); !unknown)
+      all += static_cast<int64_t>(size);
+  const Progress progress("tokenize", "bytes", o.quiet || o.json);
+  const TokenSplits s = prepare_data(o.files, t, o.out, text, {},
+                                     [&](int64_t bytes) { progress(bytes, std::max(all, bytes)); });
   if (o.json) {
     Json json = {{"train", file_json(s.train)}};
     if (s.val) json["val"] = file_json(*s.val);

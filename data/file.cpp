@@ -16,11 +16,8 @@
 
 namespace tally {
 namespace fs = std::filesystem;
-namespace {
 
-[[noreturn]] void fail_errno(const std::string& path, const char* action, int error) {
-  fail(path, ": cannot ", action, ": ", std::strerror(error));
-}
+namespace detail {  // named, since a class with linkage has one
 
 class Descriptor {
  public:
@@ -41,6 +38,16 @@ class Descriptor {
  private:
   int fd_;
 };
+
+}  // namespace detail
+
+namespace {
+
+using detail::Descriptor;
+
+[[noreturn]] void fail_errno(const std::string& path, const char* action, int error) {
+  fail(path, ": cannot ", action, ": ", std::strerror(error));
+}
 
 /// Opens a regular file for reading. O_NONBLOCK: opening a pipe must not hang before it is refused.
 Descriptor open_regular(const std::string& path, size_t* size) {
@@ -112,73 +119,6 @@ fs::path resolve_target(const std::string& path) {
   return target;
 }
 
-/// One write: create, fill, commit; the destructor removes what was not committed.
-class AtomicWriter {
- public:
-  explicit AtomicWriter(const std::string& path) : path_(path), target_(resolve_target(path)) {
-    folder_ = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-    const std::string prefix = temporary_prefix(target_);
-    remove_stray_temporaries(folder_, prefix);
-    // A cleaner may take a temporary between its creation and its lock: then make another one.
-    for (struct stat info{}; info.st_nlink == 0;) {
-      temporary_ = folder_ / (prefix + random_tag());
-      file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-      if (file_.get() < 0) fail_errno(path_, "create a temporary file beside it", errno);
-      created_ = true;
-      // Where the file system has no locks the temporary is merely never mistaken for a live one.
-      ::flock(file_.get(), LOCK_EX);
-      if (::fstat(file_.get(), &info) != 0) info.st_nlink = 1;
-    }
-  }
-  ~AtomicWriter() {
-    if (created_) ::unlink(temporary_.c_str());
-  }
-  AtomicWriter(const AtomicWriter&) = delete;
-  AtomicWriter& operator=(const AtomicWriter&) = delete;
-
-  void append(const char* data, size_t bytes) {
-    if (buffer_.size() + bytes < kBufferBytes) {
-      buffer_.append(data, bytes);
-      return;
-    }
-    flush();
-    if (bytes < kBufferBytes)
-      buffer_.append(data, bytes);
-    else
-      write_all(file_.get(), data, bytes, path_);
-  }
-
-  void commit() {
-    flush();
-    if (::fsync(file_.get()) != 0) fail_errno(path_, "flush to disk; the old file is kept", errno);
-    // Renamed while still locked: a cleaner never sees it free under its temporary name.
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-      fail_errno(path_, "put the new file in place; the old one is kept", errno);
-    }
-    created_ = false;
-    if (const int error = file_.close()) fail_errno(path_, "close", error);
-    Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // Some file systems cannot flush a folder (EINVAL): the rename is then as durable as they go.
-    if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL) {
-      fail_errno(path_, "flush its folder to disk", errno);
-    }
-  }
-
- private:
-  static constexpr size_t kBufferBytes = size_t{1} << 18;
-
-  void flush() {
-    write_all(file_.get(), buffer_.data(), buffer_.size(), path_);
-    buffer_.clear();
-  }
-
-  const std::string path_;
-  fs::path target_, folder_, temporary_;
-  Descriptor file_;
-  bool created_ = false;
-  std::string buffer_;
-};
-
 }  // namespace
 
 std::string read_file(const std::string& path, size_t max_bytes) {
@@ -234,12 +174,84 @@ void remove_stray_temporaries(const std::string& path) {
                            temporary_prefix(target));
 }
 
+/// The temporary file, and what it is to become.
+struct AtomicFile::State {
+  explicit State(const std::string& name) : path(name), target(resolve_target(name)) {
+    folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+    const std::string prefix = temporary_prefix(target);
+    remove_stray_temporaries(folder, prefix);
+    // A cleaner may take a temporary between its creation and its lock: then make another one.
+    for (struct stat info{}; info.st_nlink == 0;) {
+      temporary = folder / (prefix + random_tag());
+      file = Descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      if (file.get() < 0) fail_errno(path, "create a temporary file beside it", errno);
+      created = true;
+      // Where the file system has no locks the temporary is merely never mistaken for a live one.
+      ::flock(file.get(), LOCK_EX);
+      if (::fstat(file.get(), &info) != 0) info.st_nlink = 1;
+    }
+  }
+  ~State() {
+    if (created) ::unlink(temporary.c_str());
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void flush() {
+    write_all(file.get(), buffer.data(), buffer.size(), path);
+    buffer.clear();
+  }
+
+  const std::string path;
+  fs::path target, folder, temporary;
+  Descriptor file;
+  bool created = false;
+  std::string buffer;
+};
+
+AtomicFile::AtomicFile(const std::string& path) : state_(std::make_unique<State>(path)) {}
+AtomicFile::~AtomicFile() = default;
+
+void AtomicFile::append(const void* data, size_t bytes) {
+  constexpr size_t kBufferBytes = size_t{1} << 18;
+  State& s = *state_;
+  const auto* from = static_cast<const char*>(data);
+  if (s.buffer.size() + bytes >= kBufferBytes) s.flush();
+  if (bytes < kBufferBytes)
+    s.buffer.append(from, bytes);
+  else
+    write_all(s.file.get(), from, bytes, s.path);
+}
+
+void AtomicFile::overwrite_start(std::string_view bytes) {
+  State& s = *state_;
+  s.flush();
+  if (::lseek(s.file.get(), 0, SEEK_SET) != 0) fail_errno(s.path, "go to the file's start", errno);
+  write_all(s.file.get(), bytes.data(), bytes.size(), s.path);
+  if (::lseek(s.file.get(), 0, SEEK_END) < 0) fail_errno(s.path, "go to the file's end", errno);
+}
+
+void AtomicFile::commit() {
+  State& s = *state_;
+  s.flush();
+  if (::fsync(s.file.get()) != 0) fail_errno(s.path, "flush to disk; the old file is kept", errno);
+  // Renamed while still locked: a cleaner never sees it free under its temporary name.
+  if (::rename(s.temporary.c_str(), s.target.c_str()) != 0) {
+    fail_errno(s.path, "put the new file in place; the old one is kept", errno);
+  }
+  s.created = false;
+  if (const int error = s.file.close()) fail_errno(s.path, "close", error);
+  Descriptor folder(::open(s.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems cannot flush a folder (EINVAL): the rename is then as durable as they go.
+  if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL) {
+    fail_errno(s.path, "flush its folder to disk", errno);
+  }
+}
+
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write) {
-  AtomicWriter writer(path);
-  write([&](const void* data, size_t bytes) {
-    writer.append(static_cast<const char*>(data), bytes);
-  });
-  writer.commit();
+  AtomicFile file(path);
+  write([&](const void* data, size_t bytes) { file.append(data, bytes); });
+  file.commit();
 }
 
 void write_file_atomic(const std::string& path, std::string_view bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,8 +31,23 @@ class MappedFile {
 void will_read(std::span<const std::byte> mapped);
 
 /// Writes a file so that a crash or a full disk at any moment leaves the old one or the new one:
-/// a temporary file in the same folder, fsync, rename, fsync of the folder. `write` gets a sink
-/// that takes any number of pieces. On failure the temporary file is removed and an Error thrown.
+/// a temporary file in the same folder, and at commit() fsync, rename, fsync of the folder. What was
+/// not committed is removed. Every function throws Error naming the path and the reason.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  void append(const void* data, size_t bytes);
+  /// Replaces the first bytes: of a header that was written before its values were known.
+  void overwrite_start(std::string_view bytes);
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// An AtomicFile in one call. `write` gets a sink that takes any number of pieces.
 using Sink = std::function<void(const void* data, size_t bytes)>;
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write);
 void write_file_atomic(const std::string& path, std::string_view bytes);

@@ -48,38 +48,34 @@ size_t tail_start(std::string_view text, double fraction) {
   return at;
 }
 
-struct Split {
-  std::vector<TokenId> ids;
-  TokenMeta meta;
-};
-
-struct Collected {
-  Split train, val;
-};
-
-void append_document(std::string_view document, Encoder& encoder, Split& split) {
-  encoder.append(document, SpecialTokens::plain, split.ids);
-  split.meta.source_bytes += static_cast<int64_t>(document.size());
-  ++split.meta.documents;
-  if (split.meta.eot) {
-    split.ids.push_back(*split.meta.eot);
+// Appends a document to `ids`, and counts it.
+void append_document(std::string_view document, Encoder& encoder, std::vector<TokenId>& ids,
+                     TokenMeta& meta) {
+  encoder.append(document, SpecialTokens::plain, ids);
+  meta.source_bytes += static_cast<int64_t>(document.size());
+  ++meta.documents;
+  if (meta.eot) {
+    ids.push_back(*meta.eot);
   } else {
-    encoder.append("\n", SpecialTokens::plain, split.ids);
-    ++split.meta.source_bytes;
+    encoder.append("\n", SpecialTokens::plain, ids);
+    ++meta.source_bytes;
   }
 }
 
-Collected collect(const std::vector<std::string>& files, const Tokenizer& tokenizer,
-                  const TextOptions& options) {
-  Collected c;
-  c.train.meta = {tokenizer.hash(), tokenizer.vocab_size(), tokenizer.eot(), 0, 0};
-  c.val.meta = c.train.meta;
-  Encoder encoder(tokenizer);
-  for_each_document(files, options, [&](std::string_view document, bool held_out) {
-    append_document(document, encoder, held_out ? c.val : c.train);
-  });
-  return c;
-}
+TokenMeta meta_of(const Tokenizer& t) { return {t.hash(), t.vocab_size(), t.eot(), 0, 0}; }
+
+// One of the two files of prepared data.
+struct WrittenSplit {
+  WrittenSplit(const std::string& file, const Tokenizer& t, std::optional<TokenWidth> width)
+      : path(file), meta(meta_of(t)), writer(file, t.vocab_size(), width) {}
+  TokenFile finish() {
+    writer.finish(meta);
+    return TokenFile::open(path);
+  }
+  std::string path;
+  TokenMeta meta;
+  TokenFileWriter writer;
+};
 
 std::string joined(const std::vector<std::string>& files) {
   if (files.size() == 1) return files[0];
@@ -153,31 +149,46 @@ void for_each_document(const std::vector<std::string>& files, const TextOptions&
 
 TokenSplits tokenize_files(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                            const TextOptions& options) {
-  const Collected c = collect(files, tokenizer, options);
+  struct {
+    std::vector<TokenId> ids;
+    TokenMeta meta;
+  } train{{}, meta_of(tokenizer)}, val = train;
+  Encoder encoder(tokenizer);
+  for_each_document(files, options, [&](std::string_view document, bool held_out) {
+    auto& split = held_out ? val : train;
+    append_document(document, encoder, split.ids, split.meta);
+  });
   const std::string name = joined(files);
-  TokenSplits splits{TokenFile::from_ids(c.train.ids, c.train.meta, name), std::nullopt};
-  if (!c.val.ids.empty()) {
-    splits.val = TokenFile::from_ids(c.val.ids, c.val.meta, name + " (held out)");
-  }
+  TokenSplits splits{TokenFile::from_ids(train.ids, train.meta, name), std::nullopt};
+  if (!val.ids.empty()) splits.val = TokenFile::from_ids(val.ids, val.meta, name + " (held out)");
   return splits;
 }
 
 TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                          const std::string& folder, const TextOptions& options,
-                         std::optional<TokenWidth> width) {
-  const Collected c = collect(files, tokenizer, options);
+                         std::optional<TokenWidth> width,
+                         const std::function<void(int64_t bytes)>& progress) {
+  check_fraction(options.val_fraction);
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, folder, ": cannot make the folder: ", error.message());
-  const std::string train = fs::path(folder) / "train.npy", val = fs::path(folder) / "val.npy";
-  write_token_file(train, c.train.ids, c.train.meta, width);
-  if (c.val.ids.empty()) {  // an old one would pass for this data's
-    fs::remove(val, error);
-    fs::remove(fs::path(folder) / "val.json", error);
-    return {TokenFile::open(train), std::nullopt};
-  }
-  write_token_file(val, c.val.ids, c.val.meta, width);
-  return {TokenFile::open(train), TokenFile::open(val)};
+  const std::string val_path = fs::path(folder) / "val.npy";
+  WrittenSplit train(fs::path(folder) / "train.npy", tokenizer, width);
+  std::optional<WrittenSplit> val;
+  if (options.val_fraction > 0) val.emplace(val_path, tokenizer, width);
+  Encoder encoder(tokenizer);
+  std::vector<TokenId> ids;  // of one document
+  for_each_document(files, options, [&](std::string_view document, bool held_out) {
+    WrittenSplit& split = held_out ? *val : train;
+    ids.clear();
+    append_document(document, encoder, ids, split.meta);
+    split.writer.append(ids);
+    if (progress) progress(train.meta.source_bytes + (val ? val->meta.source_bytes : 0));
+  });
+  if (val) return {train.finish(), val->finish()};
+  fs::remove(val_path, error);  // an old one would pass for this data's
+  fs::remove(fs::path(folder) / "val.json", error);
+  return {train.finish(), std::nullopt};
 }
 
 TokenSplits open_data(const std::vector<std::string>& paths, const Tokenizer& tokenizer,

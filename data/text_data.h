@@ -52,11 +52,13 @@ struct TokenSplits {
 TokenSplits tokenize_files(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                            const TextOptions& options = {});
 
-/// `tally data prepare`: tokenize_files, then train.npy (and val.npy), each with its JSON, written
-/// into `folder`, which is made if need be. Returns what was written, mapped.
+/// `tally data prepare`: what tokenize_files gives, written into `folder` (which is made if need be) as
+/// train.npy (and val.npy), each with its JSON. Only the tokens of one document are in memory.
+/// `progress` hears after each how many bytes of text are done. Returns what was written, mapped.
 TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                          const std::string& folder, const TextOptions& options = {},
-                         std::optional<TokenWidth> width = {});
+                         std::optional<TokenWidth> width = {},
+                         const std::function<void(int64_t bytes)>& progress = {});
 
 struct DataOptions {
   TextOptions text;

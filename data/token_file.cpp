@@ -217,30 +217,51 @@ std::string TokenFile::content_hash() const {
   return digits;
 }
 
-void write_token_file(const std::string& path, std::span<const TokenId> ids, const TokenMeta& meta,
-                      std::optional<TokenWidth> width) {
-  check(path.ends_with(".npy"), path, ": a token file is written as .npy; name it so");
-  check(!ids.empty(), path, ": a token file must hold tokens; there are none");
-  check_ids(ids, meta.vocab_size, path);
+TokenFileWriter::TokenFileWriter(const std::string& path, int64_t vocab_size,
+                                 std::optional<TokenWidth> width)
+    : path_(path),
+      vocab_size_(vocab_size),
+      width_(width.value_or(vocab_size > 0 && vocab_size <= 65536 ? TokenWidth::u16
+                                                                  : TokenWidth::u32)),
+      file_((check(path.ends_with(".npy"), path, ": a token file is written as .npy; name it so"),
+             path)) {
+  const std::string header = detail::npy_header(0, width_);  // finish() says how many they are
+  file_.append(header.data(), header.size());
+}
+
+void TokenFileWriter::append(std::span<const TokenId> ids) {
+  if (ids.empty()) return;
+  check_ids(ids, vocab_size_, path_);
   const TokenId greatest = *std::max_element(ids.begin(), ids.end());
-  const int64_t needed = std::max(meta.vocab_size, int64_t{greatest} + 1);
-  const TokenWidth chosen = width.value_or(needed <= 65536 ? TokenWidth::u16 : TokenWidth::u32);
-  check(chosen == TokenWidth::u32 || greatest <= UINT16_MAX, path,
+  check(width_ == TokenWidth::u32 || greatest <= UINT16_MAX, path_,
         ": uint16 holds ids up to 65535; id ", greatest, " does not fit; write uint32");
+  constexpr size_t kBlock = size_t{1} << 20;
+  for (size_t at = 0; at < ids.size(); at += kBlock) {
+    const auto block = packed(ids.subspan(at, std::min(kBlock, ids.size() - at)), width_);
+    file_.append(block.data(), block.size());
+  }
+  size_ += static_cast<int64_t>(ids.size());
+}
+
+void TokenFileWriter::finish(const TokenMeta& meta) {
+  check(size_ > 0, path_, ": a token file must hold tokens; there are none");
+  file_.overwrite_start(detail::npy_header(size_, width_));  // as long for any number
   // The old JSON goes first: between the two writes there is a token file that says nothing of
   // itself, never one that says what was true of another.
   std::error_code ignored;
-  std::filesystem::remove(detail::path_beside(path), ignored);
-  const std::string header = detail::npy_header(static_cast<int64_t>(ids.size()), chosen);
-  write_file_atomic(path, [&](const Sink& sink) {
-    sink(header.data(), header.size());
-    constexpr size_t kBlock = size_t{1} << 20;
-    for (size_t at = 0; at < ids.size(); at += kBlock) {
-      const auto block = packed(ids.subspan(at, std::min(kBlock, ids.size() - at)), chosen);
-      sink(block.data(), block.size());
-    }
-  });
-  detail::write_meta(path, static_cast<int64_t>(ids.size()), chosen, meta);
+  std::filesystem::remove(detail::path_beside(path_), ignored);
+  file_.commit();
+  detail::write_meta(path_, size_, width_, meta);
+}
+
+void write_token_file(const std::string& path, std::span<const TokenId> ids, const TokenMeta& meta,
+                      std::optional<TokenWidth> width) {
+  check(!ids.empty(), path, ": a token file must hold tokens; there are none");
+  const int64_t vocab =
+      meta.vocab_size > 0 ? meta.vocab_size : int64_t{*std::ranges::max_element(ids)} + 1;
+  TokenFileWriter writer(path, vocab, width);
+  writer.append(ids);
+  writer.finish(meta);
 }
 
 TokenFileReport inspect_token_file(const std::string& path, const TokenFileOptions& options,

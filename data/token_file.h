@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/bpe_tables.h"
+#include "data/file.h"
 
 namespace tally {
 
@@ -110,9 +111,27 @@ class TokenFile {
   TokenMeta meta_;
 };
 
-/// Writes `path` (which must end in .npy) and the JSON beside it. The width is u16 where the
-/// vocabulary is at most 65,536, unless given. Throws Error if an id does not fit (nothing is
-/// written then) or is not below the vocabulary. A crash leaves no file with another's JSON.
+/// Writes `path` (which must end in .npy) and the JSON beside it, piece by piece: any number of tokens
+/// in the memory of a piece. What is not finished leaves no file; a crash leaves none with another's
+/// JSON. Throws Error for an id that does not fit or is not below the vocabulary.
+class TokenFileWriter {
+ public:
+  /// The width is u16 where the vocabulary is at most 65,536, unless given; `vocab_size` 0: unknown.
+  TokenFileWriter(const std::string& path, int64_t vocab_size,
+                  std::optional<TokenWidth> width = {});
+  void append(std::span<const TokenId> ids);
+  /// Puts the file in place. `meta` is of all tokens; there must be one.
+  void finish(const TokenMeta& meta);
+  int64_t size() const { return size_; }
+
+ private:
+  std::string path_;
+  int64_t vocab_size_, size_ = 0;
+  TokenWidth width_;
+  AtomicFile file_;
+};
+
+/// A TokenFileWriter in one call. Without a vocabulary the greatest id says the width.
 void write_token_file(const std::string& path, std::span<const TokenId> ids, const TokenMeta& meta,
                       std::optional<TokenWidth> width = {});
 

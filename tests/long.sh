@@ -117,11 +117,9 @@ flat_memory() {
 endurance() {
   local minutes=$1 steps each kills=0 run=$scratch/broken whole=$scratch/whole whole_pid pid pause
   head -c 300000 data/corpus/king_james.txt > "$scratch/text.txt"
-  # The report at each save reads all that was logged, a kilobyte of memory a line: few lines here.
   # Two at once, one thread each: on two cores both take the time of one.
   steps=$(awk -v s="$(speed_of)" -v m="$minutes" 'BEGIN { print int(s * m * 60 * 0.5) }')
-  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set "train.log_every=$((steps / 50 + 1))"
-    --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
+  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
     --set train.skip_deviations=4 --set train.spike_factor=2 --set train.keep_best=true)
   echo "$steps steps"
   "${each[@]}" --out "$whole" > "$scratch/whole.log" 2>&1 &

@@ -1,4 +1,7 @@
 // Profiles, pictures and the pages made of them.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -192,6 +195,28 @@ TEST_CASE("report: a damaged file is refused by its name and field", "[report][e
   run.write("ledger.json", R"({"levels": [{"name": "memory", "bytes_per_s": "fast"}]})");
   CHECK_THROWS_WITH(cli::read_run(run.path.string()),
                     Contains("ledger.json: levels[0]: bytes_per_s must be a number"));
+}
+
+TEST_CASE("report: of a long run some thousand lines are read, its peaks among them", "[report]") {
+  const Folder run;
+  run.write("config.json", R"({"model": {"name": "m"}})");
+  const int steps = 30000;
+  std::string lines;
+  for (int step = 1; step <= steps; ++step) {
+    lines += fmt::format("{{\"step\":{},\"loss\":{}", step, step == 12347 ? 50.0 : 1.0 / step);
+    if (step % 10 == 0) lines += fmt::format(",\"val_loss\":{}", step);
+    lines += "}\n";
+  }
+  run.write("metrics.jsonl", lines);
+  const cli::RunFiles r = cli::read_run(run.path.string());
+  CHECK(r.metrics.size() < 9000);
+  const cli::Curve loss = cli::curve(r, "loss"), validation = cli::curve(r, "val_loss");
+  CHECK(std::ranges::is_sorted(loss.step));
+  CHECK(std::ranges::adjacent_find(loss.step) == loss.step.end());
+  CHECK(loss.step.front() == 1);
+  CHECK(loss.step.back() == steps);
+  CHECK(std::ranges::count(loss.value, 50.0) == 1);
+  CHECK(validation.step.size() == steps / 10);  // few enough to stay
 }
 
 TEST_CASE("chart: a long curve is thinned and keeps its extremes", "[report]") {

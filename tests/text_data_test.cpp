@@ -144,6 +144,39 @@ TEST_CASE("text data: prepared folders open again, and only with their tokenizer
   CHECK_FALSE(open_data(folder / "out", t).val.has_value());
 }
 
+TEST_CASE("text data: what is written document by document is what is held in memory") {
+  const TemporaryFolder folder;
+  const Tokenizer t = Tokenizer::bytes(true);
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += "document " + std::to_string(i) + "\n\n";
+  write_file_atomic(folder / "a.txt", text);
+  const TextOptions options{.val_fraction = 0.25};
+  int64_t last = 0, calls = 0;
+  prepare_data({folder / "a.txt"}, t, folder / "out", options, {}, [&](int64_t bytes) {
+    CHECK(bytes > last);
+    last = bytes;
+    ++calls;
+  });
+  CHECK(calls == 3000);
+  CHECK(last == static_cast<int64_t>(text.size()) - 3000);  // the empty lines are no document's
+  const TokenSplits held = tokenize_files({folder / "a.txt"}, t, options);
+  for (const auto& [name, tokens] : {std::pair{"train", held.train}, {"val", *held.val}}) {
+    std::vector<int64_t> wide(static_cast<size_t>(tokens.size()));
+    tokens.read(0, wide);
+    const std::vector<TokenId> ids(wide.begin(), wide.end());
+    write_token_file(folder / "whole.npy", ids, tokens.meta());
+    const std::string base = folder / ("out/" + std::string(name));
+    CHECK(read_file(base + ".npy") == read_file(folder / "whole.npy"));
+    CHECK(read_file(base + ".json") == read_file(folder / "whole.json"));
+  }
+  // What cannot be finished changes nothing.
+  const std::string before = read_file(folder / "out/train.npy");
+  write_file_atomic(folder / "b.txt", "one document\n");
+  CHECK_THROWS(prepare_data({folder / "b.txt"}, t, folder / "out", options));
+  CHECK(read_file(folder / "out/train.npy") == before);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / "out"), {}) == 4);
+}
+
 TEST_CASE("text data: a path may be a text, a folder of texts or a token file") {
   const TemporaryFolder folder;
   const Tokenizer t = Tokenizer::bytes(true);
