@@ -118,7 +118,7 @@ class ThinnedLines {
   }
 
  private:
-  static constexpr size_t kMost = 4096;  // more than a picture has pixels
+  static constexpr size_t kMost = 2048;  // more than a picture has pixels
   bool in_step(const Line& line) const { return line.index % each_ == 0; }
   void place(Line line) {
     if (in_step(line) || kept_.empty() || in_step(kept_.back()))
