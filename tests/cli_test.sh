@@ -58,7 +58,7 @@ expect 1 'the tokenizer has no \[MASK\] or <mask>' train bert-smoke --data "$tex
 expect 1 'mean_span has no meaning for model.architecture = encoder' train bert-smoke --data "$text" --out run --set train.mean_span=2
 expect 1 'the model has 0 to 3' train t5-smoke --data "$text" --out run --set train.recompute=4
 expect 0 '^$' train bert-base --print-config
-expect 1 'this is for decoders' profile t5-small --steps 1
+expect 1 'profile: an encoder writes no text' profile bert-smoke --steps 1 --decode
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
 expect 2 'subcommand is required' verify layers some
