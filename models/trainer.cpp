@@ -228,6 +228,18 @@ Evaluation Trainer::evaluate(int64_t batches) {
   return evaluate(*data_.val, batches);
 }
 
+std::vector<int64_t> Trainer::first_source() const {
+  const auto room = [](int64_t n) { return std::vector<int64_t>(static_cast<size_t>(n)); };
+  const Dataset windows(data_.val ? *data_.val : data_.train, train_.context());
+  std::vector<int64_t> ids = room(objective_.length()), targets = ids,
+                       source = room(objective_.source());
+  std::vector<uint8_t> mask(objective_.masks_source() ? source.size() : 0);
+  objective_.windows_in_order(windows, 0, {ids, targets, source, mask});
+  if (source.empty()) return ids;
+  if (!mask.empty()) source.resize(static_cast<size_t>(std::ranges::count(mask, 1)));
+  return source;
+}
+
 NamedTensors Trainer::named_model() { return model_->named_state(); }
 
 void Trainer::save(RunDirectory& run, const std::map<std::string, std::string>& facts) {

@@ -307,6 +307,25 @@ if quietly train llama-smoke --data some.txt --out go --steps 12 --quiet --val-f
 else
   echo "no evaluations, no checkpoints, samples: $(tail -1 err)"; failed=$((failed + 1))
 fi
+printf 'one cat\tun chat\ntwo cats\tdeux chats\n' > pairs.txt
+for model in bert-smoke t5-smoke 'transformer-smoke --data pairs.txt --set train.pairs=true'; do
+  data='--data some.txt'
+  case $model in *pairs*) data= ;; esac
+  if quietly train $model $data --out seen --steps 2 --quiet --val-fraction 0 --set train.sample_every=1 \
+    --set train.sample_tokens=4 && [ "$(grep -c '"source":".*"step":[12],"text":"' seen/samples.jsonl)" -eq 2 ] &&
+    grep -q -e ' -&gt; ' seen/report.html; then
+    passed=$((passed + 1))
+  else
+    echo "samples of $model: $(tail -1 err)"; failed=$((failed + 1))
+  fi
+  mv seen "seen-${model%%-*}"
+done
+if quietly train bert-smoke --data some.txt --tokenizer seen-bert --set model.vocab=4000 --out seen --steps 1 \
+  --quiet --val-fraction 0 --set train.sample_every=1 && grep -q 'note: no sample: tokenizer: ids must be below' err; then
+  passed=$((passed + 1))
+else
+  echo "a sample of ids without tokens: $(tail -1 err)"; failed=$((failed + 1))
+fi
 before=$(cat go/config.json)
 expect 1 'another model configuration' train --resume go --set model.layers=3 --steps 14
 expect 1 'warmup = 10 must not exceed steps = 5' train --resume go --steps 5
