@@ -57,8 +57,8 @@ void architecture_pass(const ModelConfig&, const ReportOptions&);
 /// are all of a decoder's.
 StepOptions step_shape(const ModelConfig&, int64_t batch, int64_t seq, int64_t source = 0);
 /// Writes `ids` (B,T) into a cache, which an encoder has read before, and gives the call that decodes
-/// the token after `next` (B,1). Error, beginning with `verb`, for an encoder alone.
+/// the token after `next` (B,1). Error for an encoder alone.
 std::function<void()> prepare_decoding(nn::LanguageModel& model, const ModelConfig& config,
-                                       const Tensor& ids, const Tensor& next, const char* verb);
+                                       const Tensor& ids, const Tensor& next);
 
 }  // namespace tally

@@ -1,6 +1,7 @@
 // What a pass of a model of any architecture is made of, for the account on meta and for the profile.
 #include "models/architecture.h"
 #include "models/training_step.h"
+#include "nn/decoder.h"
 
 namespace tally {
 namespace {
@@ -34,9 +35,9 @@ StepOptions step_shape(const ModelConfig& c, int64_t batch, int64_t seq, int64_t
 }
 
 std::function<void()> prepare_decoding(nn::LanguageModel& model, const ModelConfig& c,
-                                       const Tensor& ids, const Tensor& next, const char* verb) {
-  check(c.architecture != Architecture::encoder, verb,
-        ": an encoder writes no text; leave out --decode");
+                                       const Tensor& ids, const Tensor& next) {
+  check(c.architecture != Architecture::encoder,
+        "--decode: an encoder writes no text; leave it out");
   const int64_t batch = ids.size(0), capacity = ids.size(1) + next.size(1);
   if (c.architecture == Architecture::encoder_decoder) {
     auto& writer = static_cast<nn::EncoderDecoder&>(model);

@@ -35,7 +35,7 @@ class Work {
   /// Runs the step under `ledger`'s eyes; returns its wall time.
   double run(Ledger& ledger) {
     std::function<void()> work = [this] { train(); };
-    if (o_.decode) work = prepare_decoding(*model_, config_, ids_, next_, "profile");
+    if (o_.decode) work = prepare_decoding(*model_, config_, ids_, next_);
     ledger.clear();
     backend(o_.device).reset_peak();
     const auto start = Clock::now();

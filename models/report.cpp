@@ -38,8 +38,7 @@ void train_pass(const ModelConfig& c, const ReportOptions& o, Report& r) {
 
 void decode_pass(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
   const auto model = build_language_model(c, o.dtype, kMeta);
-  const auto decode =
-      prepare_decoding(*model, c, meta_ids(o.batch, o.seq), meta_ids(o.batch, 1), "account");
+  const auto decode = prepare_decoding(*model, c, meta_ids(o.batch, o.seq), meta_ids(o.batch, 1));
   ledger.clear();
   backend(kMeta).reset_peak();
   decode();

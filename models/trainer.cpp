@@ -6,6 +6,7 @@
 #include "core/ops/clip.h"
 #include "models/architecture.h"
 #include "models/bad_values.h"
+#include "models/batch_rows.h"
 #include "models/build.h"
 #include "models/manifest.h"
 #include "models/mup.h"
@@ -229,15 +230,12 @@ Evaluation Trainer::evaluate(int64_t batches) {
 }
 
 std::vector<int64_t> Trainer::first_source() const {
-  const auto room = [](int64_t n) { return std::vector<int64_t>(static_cast<size_t>(n)); };
   const Dataset windows(data_.val ? *data_.val : data_.train, train_.context());
-  std::vector<int64_t> ids = room(objective_.length()), targets = ids,
-                       source = room(objective_.source());
-  std::vector<uint8_t> mask(objective_.masks_source() ? source.size() : 0);
-  objective_.windows_in_order(windows, 0, {ids, targets, source, mask});
-  if (source.empty()) return ids;
-  if (!mask.empty()) source.resize(static_cast<size_t>(std::ranges::count(mask, 1)));
-  return source;
+  BatchRows row(objective_, 1);
+  objective_.windows_in_order(windows, 0, row.spans());
+  if (row.source.empty()) return row.ids;
+  if (!row.mask.empty()) row.source.resize(static_cast<size_t>(std::ranges::count(row.mask, 1)));
+  return row.source;
 }
 
 NamedTensors Trainer::named_model() { return model_->named_state(); }

@@ -112,7 +112,7 @@ TEST_CASE("profile: refuses what cannot be timed or does not fit", "[report][err
                     Contains("meta computes nothing"));
   o.device = kCPU, o.decode = true;
   CHECK_THROWS_WITH(profile_model(test::preset_model("bert-smoke"), o),
-                    Contains("profile: an encoder writes no text; leave out --decode"));
+                    Contains("--decode: an encoder writes no text; leave it out"));
 }
 
 TEST_CASE("chart: ticks are round numbers within the range", "[report]") {
