@@ -77,8 +77,8 @@ void copy_tokenizer(const std::string& from, const std::string& to) {
       save_tokenizer(parse_gguf_tokenizer(file.content(), from), to);
     return;
   }
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model"}) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt",
+                           "tokenizer.model", "source.spm", "target.spm"}) {
     if (std::filesystem::is_regular_file(from + "/" + name))
       write_file_atomic(to + "/" + name, read_file(from + "/" + name));
   }

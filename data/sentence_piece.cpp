@@ -16,10 +16,14 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// The table of the pieces that `take` accepts.
 template <class F>
-PieceTable table_of(const std::vector<SentencePiece>& pieces, F&& take) {
+PieceTable table_of(const SentencePieceSpec& spec, F&& take) {
   std::vector<PieceTable::Entry> entries;
-  for (TokenId id = 0; id < pieces.size(); ++id) {
-    if (take(pieces[id].kind)) entries.push_back({pieces[id].text, id});
+  TokenId id = 0;
+  for (const auto* pieces : {&spec.pieces, &spec.without_id}) {
+    for (const SentencePiece& piece : *pieces) {
+      if (take(piece.kind)) entries.push_back({piece.text, id});
+      ++id;
+    }
   }
   return PieceTable(std::move(entries));
 }
@@ -44,17 +48,19 @@ SentencePieces::SentencePieces(SentencePieceSpec spec)
     : spec_(std::move(spec)), characters_(spec_.characters) {
   check_pieces();
   read_byte_pieces();
-  pieces_ = table_of(spec_.pieces, [](PieceKind k) {
+  pieces_ = table_of(spec_, [](PieceKind k) {
     return k == PieceKind::normal || k == PieceKind::user_defined || k == PieceKind::unused;
   });
-  user_defined_ = table_of(spec_.pieces, [](PieceKind k) { return k == PieceKind::user_defined; });
+  user_defined_ = table_of(spec_, [](PieceKind k) { return k == PieceKind::user_defined; });
 }
 
 void SentencePieces::check_pieces() {
   least_score_ = std::numeric_limits<float>::max();
   greatest_score_ = std::numeric_limits<float>::lowest();
-  for (TokenId id = 0; id < spec_.pieces.size(); ++id) {
-    const SentencePiece& piece = spec_.pieces[id];
+  check(spec_.unigram || spec_.without_id.empty(),
+        "sentencepiece: pieces without an id are of unigram models");
+  for (TokenId id = 0; id < spec_.pieces.size() + spec_.without_id.size(); ++id) {
+    const SentencePiece& piece = piece_at(id);
     check(!piece.text.empty(), "sentencepiece: a piece must have a text; id ", id, " has none");
     check(std::isfinite(piece.score), "sentencepiece: a score must be finite; that of ",
           quoted_name(piece.text), " is ", double{piece.score});
@@ -69,7 +75,8 @@ void SentencePieces::check_pieces() {
   }
   check(unknown_ != kNoToken, "sentencepiece: there must be one unknown piece; there is none");
   std::vector<std::string_view> texts;
-  for (const SentencePiece& piece : spec_.pieces) texts.push_back(piece.text);
+  for (const auto* pieces : {&spec_.pieces, &spec_.without_id})
+    for (const SentencePiece& piece : *pieces) texts.push_back(piece.text);
   std::ranges::sort(texts);
   const auto twice = std::ranges::adjacent_find(texts);
   check(twice == texts.end(), "sentencepiece: a piece must be there once; ",

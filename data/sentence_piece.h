@@ -29,9 +29,14 @@ struct SentencePiece {
 /// A SentencePiece model. Kudo & Richardson 2018, arXiv:1808.06226.
 struct SentencePieceSpec {
   std::vector<SentencePiece> pieces;  ///< by id
-  bool unigram = true;                ///< else byte-pair encoding
-  bool byte_fallback = false;         ///< a character without a piece becomes its bytes
-  bool add_dummy_prefix = true;       ///< a blank before the text
+  /// Marian's vocabulary need not have what its models have, and both share it. Of unigram models:
+  /// pieces that are found like normal ones, each then an unknown of its own; and whether what is
+  /// unknown is looked up among all pieces, those of the other model too.
+  std::vector<SentencePiece> without_id;
+  bool unknown_by_text = false;
+  bool unigram = true;           ///< else byte-pair encoding
+  bool byte_fallback = false;    ///< a character without a piece becomes its bytes
+  bool add_dummy_prefix = true;  ///< a blank before the text
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;  ///< a blank is U+2581 in pieces
   bool whitespace_as_suffix = false;
@@ -66,6 +71,10 @@ class SentencePieces {
   }
 
  private:
+  /// With those without an id behind the others.
+  const SentencePiece& piece_at(TokenId id) const {
+    return id < spec_.pieces.size() ? spec_.pieces[id] : spec_.without_id[id - spec_.pieces.size()];
+  }
   void check_pieces();
   void read_byte_pieces();
   std::string_view next_normal(std::string_view text, size_t* taken) const;

@@ -46,7 +46,7 @@ void SentencePieces::encode_unigram(std::string_view text, std::vector<TokenId>&
       if (way.from == UINT32_MAX || score > way.score) way = {id, score, uint32_t(at)};
     };
     pieces_.prefixes(text.substr(at), [&](TokenId id, size_t length) {
-      const SentencePiece& piece = spec_.pieces[id];
+      const SentencePiece& piece = piece_at(id);
       if (piece.kind == PieceKind::unused) return;
       // A user-defined piece always wins.
       const float score = piece.kind == PieceKind::user_defined
@@ -63,7 +63,17 @@ void SentencePieces::encode_unigram(std::string_view text, std::vector<TokenId>&
   const size_t begin = ids.size();
   for (size_t i = ends.size(); i-- > 0;) {
     const Way& way = ways[ends[i]];
-    append(text.substr(way.from, ends[i] - way.from), way.id, begin, ids);
+    size_t end = ends[i];
+    if (spec_.unknown_by_text && way.id == unknown_) {
+      while (i > 0 && ways[ends[i - 1]].id == unknown_) end = ends[--i];
+      const TokenId id = pieces_.find(text.substr(way.from, end - way.from));
+      ids.push_back(id == kNoToken ? unknown_ : id);
+    } else {
+      append(text.substr(way.from, end - way.from), way.id, begin, ids);
+    }
+  }
+  for (size_t i = begin; i < ids.size(); ++i) {
+    if (ids[i] >= spec_.pieces.size()) ids[i] = unknown_;  // a piece without an id
   }
 }
 

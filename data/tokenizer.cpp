@@ -22,6 +22,8 @@ void check_ids(const TokenizerSpec& spec) {
   check(n > 0, "tokenizer: there must be at least one token; the vocabulary is empty");
   check(!spec.pieces || spec.pieces->spec().pieces.size() == n, "tokenizer: a SentencePiece model ",
         "must have a piece for each token; there are ", n, " tokens");
+  check(!spec.target_pieces || (spec.pieces && spec.target_pieces->spec().pieces.size() == n),
+        "tokenizer: a model for targets needs one for texts, with the same ", n, " ids");
   const auto known = [&](TokenId id, const char* what) {
     check(id < n && !spec.tokens[id].empty(), "tokenizer: ", what,
           " must be in the vocabulary; id ", id, " is not among its ", n, " ids");
@@ -99,8 +101,8 @@ std::string decode_ids(const Tokenizer& tokenizer, std::span<const Id> ids, bool
     const auto id = static_cast<int64_t>(ids[i]);
     check(id >= 0 && id < tokenizer.vocab_size(), "tokenizer: ids must be below the vocabulary's ",
           tokenizer.vocab_size(), "; id ", id, " at place ", i, " is not");
-    if (tokenizer.is_special(id)) first.restart();
     if (skip_special && tokenizer.is_special(id)) continue;
+    if (tokenizer.is_special(id)) first.restart();
     out += first.without(id, tokenizer.token_bytes(id));
   }
   return out;
@@ -131,6 +133,13 @@ Tokenizer Tokenizer::bytes(bool end_of_text) {
 std::vector<TokenId> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<TokenId> ids;
   Encoder(*this).append(text, special, ids);
+  return ids;
+}
+
+std::vector<TokenId> Tokenizer::encode_target(std::string_view text) const {
+  if (!spec_.target_pieces) return encode(text);
+  std::vector<TokenId> ids;
+  spec_.target_pieces->encode(text, ids);
   return ids;
 }
 
@@ -202,11 +211,14 @@ std::string Tokenizer::hash() const {
     if (kind[id] != 0) h.add(id * 4 + kind[id]);
   }
   h.add(spec_.whole_pieces_first);
-  if (spec_.pieces) {
-    const SentencePieceSpec& model = spec_.pieces->spec();
-    for (const SentencePiece& p : model.pieces) {
-      h.add(p.text);
-      h.add(uint64_t{std::bit_cast<uint32_t>(p.score)} << 8 | static_cast<uint64_t>(p.kind));
+  for (const auto* pieces : {&spec_.pieces, &spec_.target_pieces}) {
+    if (!*pieces) continue;
+    const SentencePieceSpec& model = (*pieces)->spec();
+    for (const auto* list : {&model.pieces, &model.without_id}) {
+      for (const SentencePiece& p : *list) {
+        h.add(p.text);
+        h.add(uint64_t{std::bit_cast<uint32_t>(p.score)} << 8 | static_cast<uint64_t>(p.kind));
+      }
     }
     h.add(model.characters);
     for (const bool flag :

@@ -35,6 +35,8 @@ struct TokenizerSpec {
   /// A SentencePiece model, which then makes ids of text in place of merges and patterns; `tokens`
   /// are what its pieces decode to.
   std::shared_ptr<const SentencePieces> pieces;
+  /// Another model with the same ids, for texts that are written: Marian's target.spm.
+  std::shared_ptr<const SentencePieces> target_pieces = nullptr;
 };
 
 /// Text to token ids and back: byte-level BPE, or plain bytes when there are no merges. Any bytes
@@ -55,6 +57,10 @@ class Tokenizer {
 
   std::vector<TokenId> encode(std::string_view text,
                               SpecialTokens special = SpecialTokens::plain) const;
+
+  /// Of a text that is to be written for another: as `encode`, but where the tokenizer has a model
+  /// of its own for them.
+  std::vector<TokenId> encode_target(std::string_view text) const;
 
   /// `ids` between the begin and end tokens that the tokenizer's file asks for (its
   /// post-processor); unchanged if it asks for none.

@@ -23,6 +23,7 @@ struct TokenizerLoadOptions {
 ///   a folder         its tokenizer.json, else vocab.json + merges.txt (or encoder.json and
 ///                    vocab.bpe), else its one .tiktoken file or tokenizer.model; a tokenizer.json
 ///                    of another kind gives way to a tokenizer.model beside it
+///                    or Marian's source.spm, target.spm and vocab.json
 ///   vocab.json, encoder.json   with merges.txt or vocab.bpe beside it
 ///   another *.json   a tokenizer.json
 ///   *.txt, *.bpe     merges with their vocabulary beside them
@@ -62,6 +63,16 @@ Tokenizer parse_tiktoken(std::string_view text, const std::string& origin,
 Tokenizer load_sentence_piece(const std::string& path);
 /// Its content. Throws Error, beginning with `origin`, if the bytes are no such model.
 SentencePieceSpec parse_sentence_piece(std::string_view bytes, const std::string& origin);
+/// What save_sentence_piece writes.
+std::string sentence_piece_bytes(const SentencePieceSpec& spec);
+
+/// Marian's folder: vocab.json has the ids of the pieces that source.spm makes of a text and target.spm
+/// of what is written for it (TokenizerSpec::target_pieces). A piece that it lacks is <unk>; </s> ends
+/// a text; >>fra<< and the like are added tokens. Error for separate_vocabs, BPE and byte fallback.
+Tokenizer load_marian(const std::string& folder);
+/// Writes these three files, so that load_marian gives the tokenizer back.
+void save_marian(const Tokenizer& tokenizer, const std::string& folder);
+
 /// True if the bytes begin as such a file does.
 bool looks_like_sentence_piece(std::string_view bytes);
 

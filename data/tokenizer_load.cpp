@@ -32,6 +32,7 @@ Tokenizer load_folder(const fs::path& folder, const TokenizerLoadOptions& option
     }
   }
   if (is_sentence_piece_file(model)) return load_sentence_piece(model);
+  if (is_there(folder / "source.spm")) return load_marian(folder);
   for (const auto& [vocab, merges] :
        {std::pair{"vocab.json", "merges.txt"}, std::pair{"encoder.json", "vocab.bpe"}}) {
     if (is_there(folder / vocab)) {
@@ -47,7 +48,7 @@ Tokenizer load_folder(const fs::path& folder, const TokenizerLoadOptions& option
   }
   check(!error, folder.string(), ": cannot list the folder: ", error.message());
   check(ranks.size() == 1, folder.string(), ": a tokenizer's folder must hold tokenizer.json, ",
-        "vocab.json and merges.txt, or one .tiktoken file; it has ",
+        "vocab.json and merges.txt or source.spm, or one .tiktoken file; it has ",
         ranks.empty() ? "none of these" : "several .tiktoken files",
         "; name the file itself or another folder");
   return load_tiktoken(ranks[0], options);

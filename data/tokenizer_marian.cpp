@@ -60,6 +60,7 @@ SentencePieceSpec with_ids(SentencePieceSpec model, const std::vector<std::strin
   for (auto& [text, piece] : own) model.without_id.push_back(std::move(piece));
   std::ranges::sort(model.without_id, {}, &SentencePiece::text);
   model.unknown_surface = kUnknownText;
+  model.unknown_by_text = true;
   return model;
 }
 
@@ -97,8 +98,8 @@ Tokenizer load_marian(const std::string& folder) {
   try {
     TokenizerSpec spec =
         detail::sentence_piece_tokens(read_side(file_in(folder, "source.spm"), texts));
-    spec.target_pieces = std::make_shared<const SentencePieces>(
-        read_side(file_in(folder, "target.spm"), texts));
+    spec.target_pieces =
+        std::make_shared<const SentencePieces>(read_side(file_in(folder, "target.spm"), texts));
     for (TokenId id = 0; id < texts.size(); ++id) {
       const bool unknown = texts[id] == kUnknownText;
       if (unknown || is_language(texts[id])) {

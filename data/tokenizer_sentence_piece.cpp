@@ -154,7 +154,12 @@ Tokenizer load_sentence_piece(const std::string& path) {
 void save_sentence_piece(const Tokenizer& tokenizer, const std::string& path) {
   const auto& pieces = tokenizer.spec().pieces;
   check(pieces != nullptr, path, ": only a SentencePiece tokenizer can be written as such a model");
-  const SentencePieceSpec& spec = pieces->spec();
+  check(pieces->spec().without_id.empty() && !tokenizer.spec().target_pieces, path,
+        ": Marian's tokenizer has two models and a vocabulary; write a folder");
+  write_file_atomic(path, sentence_piece_bytes(pieces->spec()));
+}
+
+std::string sentence_piece_bytes(const SentencePieceSpec& spec) {
   ProtobufWriter model, trainer, normalizer;
   for (const SentencePiece& p : spec.pieces) {
     ProtobufWriter piece;
@@ -173,7 +178,7 @@ void save_sentence_piece(const Tokenizer& tokenizer, const std::string& path) {
   normalizer.number(InNormalizer::escape, spec.escape_whitespaces ? 1 : 0);
   model.text(InModel::trainer, trainer.message());
   model.text(InModel::normalizer, normalizer.message());
-  write_file_atomic(path, model.message());
+  return model.message();
 }
 
 }  // namespace tally

@@ -114,6 +114,7 @@ std::string tokenizer_json(const Tokenizer& tokenizer, const std::string& path) 
 
 void save_tokenizer(const Tokenizer& tokenizer, const std::string& folder) {
   const TokenizerSpec& spec = tokenizer.spec();
+  if (spec.target_pieces) return save_marian(tokenizer, folder);
   const auto eot = tokenizer.eot();
   Json config = Json::object();
   if (eot && eot != detail::guess_eot(spec.added)) config["eos_token"] = spec.tokens[*eot];

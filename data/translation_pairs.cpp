@@ -36,7 +36,7 @@ void append_pair(const TextPair& pair, const Tokenizer& tokenizer, int64_t lengt
                  const std::string& where, PairRows& rows) {
   const TokenId eot = *tokenizer.eot();
   std::vector<TokenId> read = tokenizer.wrap(tokenizer.encode(pair.source)),
-                       written = tokenizer.encode(pair.target);
+                       written = tokenizer.encode_target(pair.target);
   written.push_back(eot);
   for (const auto* side : {&read, &written})
     check(static_cast<int64_t>(side->size()) <= length, where, ": ",

@@ -14,6 +14,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   std::vector<std::string> stop;  // the text ends before the first of these
   uint64_t seed = 1;
+  int64_t never = -1;  // an id that is not to be chosen; -1: none
 };
 
 struct GenerateStats {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "core/random.h"
 
@@ -57,7 +58,10 @@ GenerateStats continue_ids(const NextLogits& next_logits, int64_t context, Devic
     const Tensor logits = next_logits(from_host<int64_t>(next, {1, count}, device));
     held += count;
     const double uniform = uniform_at(options.seed, 0, static_cast<uint64_t>(stats.new_tokens));
-    const int64_t id = sample_token(to_floats(logits), options.sampling, uniform);
+    std::vector<float> row = to_floats(logits);
+    if (options.never >= 0)
+      row[static_cast<size_t>(options.never)] = -std::numeric_limits<float>::infinity();
+    const int64_t id = sample_token(row, options.sampling, uniform);
     (stats.new_tokens == 0 ? stats.prefill_seconds : stats.decode_seconds) += seconds_since(start);
     start = Clock::now();
     ++stats.new_tokens;

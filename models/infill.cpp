@@ -1,9 +1,11 @@
 #include "models/infill.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "autograd/tape.h"
 #include "core/random.h"
+#include "data/sentence_piece.h"
 #include "models/generate_loop.h"
 
 namespace tally {
@@ -92,11 +94,18 @@ Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
   Written result;
   std::vector<int64_t> written;
   bool stopped = false, closed = false;
-  const auto show = [&](const std::string& text) {
+  const SentencePieces* pieces = tokenizer.spec().pieces.get();
+  bool drops_blank = pieces && pieces->drops_first_blank();  // nothing is gone on from
+  const auto show = [&](std::string text) {
+    if (text.empty()) return;
+    if (std::exchange(drops_blank, false) && text.starts_with(' ')) text.erase(0, 1);
     result.text += text;
     if (!text.empty()) emit(text);
   };
-  result.stats = generate_ids(model, source, tokens.start, options, end, [&](int64_t id) {
+  GenerateOptions chosen =
+      options;  // what begins a text is no part of it: Marian's <pad> has logit 0
+  if (tokens.start != end) chosen.never = tokens.start;
+  result.stats = generate_ids(model, source, tokens.start, chosen, end, [&](int64_t id) {
     closed = closing >= 0 && id == closing;
     if (closed) return false;
     written.push_back(id);

@@ -32,7 +32,8 @@ struct Written {
   std::string filled;
 };
 /// Calls `emit` with pieces of the text as they become certain. Error where the tokenizer and the
-/// model say nothing that the text could begin from.
+/// model say nothing that the text could begin from. What it begins from is not written again, unless
+/// it is the end of text.
 Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
                       const ObjectiveTokens& tokens, const std::string& prompt,
                       const GenerateOptions& options,

@@ -329,6 +329,17 @@ for model in bert t5 transformer; do
   expect 0 '^$' step seen-$model --quiet --text "$text"
 done
 expect 1 'the line has 0 tabs' step seen-transformer --text 'one cat'
+if quietly train transformer-smoke --tokenizer "$here/tests/data/tokenizer/marian" --data pairs.txt --out marian-run \
+  --set train.pairs=true --set model.vocab=304 --set model.padding_id=303 --set model.sinusoid_layout=halves \
+  --set model.head_bias=true --set train.seq=24 --val-fraction 0 --steps 1 --quiet &&
+  quietly export marian-run --out marian-folder --family marian --quiet &&
+  quietly import marian-folder --out marian-again --quiet &&
+  "$tally" generate marian-run --prompt 'two cats' --greedy --json --max-new-tokens 8 | grep '"text"' > first &&
+  "$tally" generate marian-again --prompt 'two cats' --greedy --json --max-new-tokens 8 | grep '"text"' | cmp - first; then
+  passed=$((passed + 1))
+else
+  echo "a Marian folder: $(tail -1 err)"; failed=$((failed + 1))
+fi
 if quietly train bert-smoke --data some.txt --tokenizer seen-bert --set model.vocab=4000 --out seen --steps 1 \
   --quiet --val-fraction 0 --set train.sample_every=1 && grep -q 'note: no sample: tokenizer: ids must be below' err; then
   passed=$((passed + 1))

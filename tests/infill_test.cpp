@@ -148,6 +148,11 @@ TEST_CASE("infill: a seed gives one text, and what ends it is said", "[model][ge
   CHECK_THROWS_WITH(written_by(*model, {}, o), Contains("there is no text to read"));
   CHECK_THROWS_WITH(written_by(*model, std::vector<int64_t>(25, 1), o),
                     Contains("the prompt has 25 tokens, the model's context holds 24"));
+  auto other = greedy(12);
+  other.never = whole[0];
+  const auto without = written_by(*model, source, other);
+  CHECK(std::ranges::count(without, whole[0]) == 0);
+  CHECK(without.size() == 12);
   o.max_new_tokens = -1;
   CHECK_THROWS_WITH(written_by(*model, source, o), Contains("must not be negative"));
 }
