@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
 #include "cli/common.h"
 #include "cli/step_data.h"
+#include "models/architecture.h"
 
 namespace tally::cli {
 namespace {
@@ -59,11 +61,17 @@ int compare_values(const CompareOptions& o) {
   s.batch = o.batch;
   s.seq = o.seq;
   s.values = std::numeric_limits<int64_t>::max();
-  a.model->recompute.assign(a.model->recompute.size(), false);  // what is computed again repeats
-  b.model->recompute.assign(b.model->recompute.size(), false);
+  const auto kind = [](const StepModel& m) { return architecture_name(m.target.config.model); };
+  check(kind(a) == kind(b), "compare: ", o.a, " is of architecture = ", kind(a), " and ", o.b,
+        " of ", kind(b), ": one batch does not serve both");
+  a.model->set_recompute({}), b.model->set_recompute({});  // what is computed again repeats
   StepBatch batch = make_step_batch(s, a);
   batch.micro.resize(1);
-  const int64_t tokens = batch.micro[0].ids.size(1), context = b.target.config.model.context,
+  const nn::ModelBatch& read = batch.micro[0];
+  const int64_t tokens =
+                    std::max(read.ids.size(1), read.source.defined() ? read.source.size(1) : 0),
+                context = b.target.config.model.context,
+
                 vocab_a = a.target.config.model.vocab, vocab_b = b.target.config.model.vocab;
   check(tokens <= context, "compare: ", tokens, " tokens do not fit the context of ", o.b, ", ",
         context, "; give --seq ", context);
@@ -71,6 +79,7 @@ int compare_values(const CompareOptions& o) {
         ": one batch does not serve both");
   WalkOptions w;  // no dropout, no update: what the weights make of the batch
   w.first = std::numeric_limits<int64_t>::max();
+  w.counts_targets = batch.counts_targets;
   const Walk walk_a = walk_step(*a.model, batch.micro, w),
              walk_b = walk_step(*b.model, batch.micro, w);
   const WalkDifference d = first_difference(walk_a, walk_b, o.tolerance);

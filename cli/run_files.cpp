@@ -234,7 +234,7 @@ RunFiles read_run(const std::string& path) {
   r.metrics = read_metrics(path + "/metrics.jsonl");
   for_each_line(path + "/samples.jsonl", [&](const Json& line, size_t number) {
     const Fields f(line, path + "/samples.jsonl: line " + to_text(number));
-    r.samples.push_back({f.integer("step"), f.text("text")});
+    r.samples.push_back({f.integer("step"), f.text("source"), f.text("text")});
   });
   r.ledger = read_ledger(path + "/ledger.json");
   return r;

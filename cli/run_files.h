@@ -15,7 +15,11 @@ struct RunFiles {
   /// Lines of metrics.jsonl in order: all, or of long runs some thousands at even distances, the first,
   /// the last and the highest losses among them.
   std::vector<Json> metrics;
-  std::vector<std::pair<int64_t, std::string>> samples;  // step, text
+  struct Sample {
+    int64_t step = 0;
+    std::string source, text;  // no source of a decoder
+  };
+  std::vector<Sample> samples;
   StepLedger ledger;
 };
 /// Throws Error, naming file and field, for one that is damaged or of another type.

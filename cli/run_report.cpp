@@ -178,7 +178,8 @@ void write_report(const std::string& run) {
   add_probe_sections(page, r);
   if (!r.samples.empty()) {
     Rows rows = {{"step", "text"}};
-    for (const auto& [step, text] : r.samples) rows.push_back({to_text(step), text});
+    for (const RunFiles::Sample& s : r.samples)
+      rows.push_back({to_text(s.step), s.source.empty() ? s.text : s.source + " -> " + s.text});
     page.section("Samples over time", "Temperature 0.8, top 40.", "", html_table(rows), true);
   }
   add_ledger(page, r.ledger);

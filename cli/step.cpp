@@ -10,6 +10,15 @@
 
 namespace tally::cli {
 
+namespace {
+
+std::string shape_text(const nn::ModelBatch& b) {
+  const std::string ids = b.ids.shape().to_text();
+  return b.source.defined() ? b.source.shape().to_text() + " to " + ids : ids;
+}
+
+}  // namespace
+
 int step(const StepOptions& o) {
   if (o.target.print_config) {
     std::fputs(to_json_text(resolve_target(o.target.name, o.target.set).config).c_str(), stdout);
@@ -25,12 +34,12 @@ int step(const StepOptions& o) {
   w.dropout = s.dropout ? &*s.dropout : nullptr;
   w.clip = s.target.config.train.clip;
   w.lr = s.lr;
+  w.counts_targets = batch.counts_targets;
   const Walk walk = walk_step(*s.model, batch.micro, w, s.optimizer.get());
   const std::vector<WalkedCall> calls = filtered(walk, {o.from, o.to, o.op, o.module});
   const std::string title = fmt::format("Step {} of {}", number, o.target.name),
                     what = fmt::format("{}: {} tokens, {}", batch.source,
-                                       batch.micro[0].ids.shape().to_text(),
-                                       to_text(s.model->dtype()));
+                                       shape_text(batch.micro[0]), to_text(s.model->dtype()));
   if (!o.html.empty()) write_file_atomic(o.html, step_page(title, what, walk, calls));
   if (o.json) {
     print_json({{"step", number},

@@ -8,6 +8,9 @@
 #include "cli/run_inputs.h"
 #include "data/text_data.h"
 #include "data/tokenizer_io.h"
+#include "data/translation_pairs.h"
+#include "models/architecture.h"
+#include "models/batch_rows.h"
 #include "models/build.h"
 #include "models/manifest.h"
 #include "models/profile.h"
@@ -15,6 +18,7 @@
 #include "models/report.h"
 #include "models/safetensor_file.h"
 #include "models/trainer.h"
+#include "models/training_step.h"
 
 namespace tally::cli {
 namespace {
@@ -56,20 +60,34 @@ std::vector<std::string> files_of(const StepOptions& o, const StepModel& s) {
   return read_run_inputs(s.target.folder).files("give --data FILE");
 }
 
-MicroBatch batch_of(std::span<const int64_t> ids, std::span<const int64_t> targets,
-                    const Shape& shape, Device device) {
-  return {from_host<int64_t>(ids, shape, device), from_host<int64_t>(targets, shape, device)};
+// The rows that an architecture makes of windows of `seq` tokens.
+Objective objective_of(const StepModel& s, const Tokenizer& tokenizer, int64_t seq) {
+  TrainConfig t = s.target.config.train;
+  t.seq = seq;
+  const ModelConfig& m = s.target.config.model;
+  return {m, t, objective_tokens(m, tokenizer, t.pairs), objective_window(m, t)};
 }
 
 StepBatch text_batch(const StepOptions& o, const StepModel& s, int64_t seq) {
-  const std::vector<TokenId> tokens = tokenizer_of(s).encode(o.text);
-  check(tokens.size() >= 2, "--text: needs at least 2 tokens, one to go on to; got ",
-        tokens.size());
-  const auto n =
-      static_cast<size_t>(std::min<int64_t>(seq, static_cast<int64_t>(tokens.size()) - 1));
-  const std::vector<int64_t> ids(tokens.begin(), tokens.begin() + static_cast<int64_t>(n)),
-      targets(tokens.begin() + 1, tokens.begin() + 1 + static_cast<int64_t>(n));
-  return {{batch_of(ids, targets, {1, static_cast<int64_t>(n)}, s.model->device())}, "--text"};
+  const Tokenizer tokenizer = tokenizer_of(s);
+  const bool pairs = s.target.config.train.pairs;
+  std::vector<TokenId> tokens;
+  if (!pairs) {
+    tokens = tokenizer.encode(o.text);
+    // A window ends before the token that a decoder goes on to.
+    if (s.target.config.model.architecture != Architecture::decoder && !tokens.empty())
+      tokens.push_back(tokens.back());
+    check(tokens.size() >= 2, "--text: needs at least 2 tokens, one to go on to; got ",
+          tokens.size());
+    seq = std::min<int64_t>(seq, static_cast<int64_t>(tokens.size()) - 1);
+  }
+  const Objective objective = objective_of(s, tokenizer, seq);
+  const Dataset data(pairs ? tokenize_pair(o.text, tokenizer, seq, "--text")
+                           : TokenFile::from_ids(tokens, {}, "--text"),
+                     objective.window());
+  BatchRows row(objective, 1);
+  objective.windows_in_order(data, 0, row.spans());
+  return {{row.on(s.model->device())}, "--text", objective.counts_targets()};
 }
 
 StepBatch data_batch(const StepOptions& o, const StepModel& s,
@@ -78,16 +96,20 @@ StepBatch data_batch(const StepOptions& o, const StepModel& s,
   const Tokenizer tokenizer = tokenizer_of(s);
   tally::DataOptions options;
   if (o.data.empty()) options.text.val_fraction = t.val_fraction;
-  const TokenSplits splits = open_data(files, tokenizer, options);
-  const Dataset data(splits.train, seq, data_seed(t, s.rollbacks));
+  const TokenSplits splits = t.pairs
+                                 ? tokenize_pairs(files, tokenizer, seq, options.text.val_fraction)
+                                 : open_data(files, tokenizer, options);
+  const Objective objective = objective_of(s, tokenizer, seq);
+  const Dataset data(splits.train, objective.window(), data_seed(t, s.rollbacks));
   const int64_t index = o.index >= 0 ? o.index : ramp_of(t).before(s.steps_done);
-  std::vector<int64_t> ids(static_cast<size_t>(batch * seq)), targets(ids.size());
   StepBatch step;
+  step.counts_targets = objective.counts_targets();
   step.source = (t.accumulation > 1 ? to_text(t.accumulation) + " batches from " : "batch ") +
                 to_text(index) + " of " + files[0] + (files.size() > 1 ? ", ..." : "");
   for (int64_t micro = 0; micro < t.accumulation; ++micro) {
-    data.batch(index + micro, ids, targets);
-    step.micro.push_back(batch_of(ids, targets, {batch, seq}, s.model->device()));
+    BatchRows rows(objective, batch);
+    objective.batch(data, index + micro, rows.spans());
+    step.micro.push_back(rows.on(s.model->device()));
   }
   return step;
 }
@@ -121,14 +143,12 @@ StepModel make_step_model(const std::string& name, const std::vector<std::string
     LoadedModel loaded = load_model(name, dtype, device);
     check(loaded.config.model == s.target.config.model, "--set: the weights of ", name,
           " fix its model; only train.* can be changed here");
-    nn::Decoder& decoder = decoder_of(loaded, "step");
-    static_cast<void>(loaded.model.release());
-    s.model.reset(&decoder);
+    s.model = std::move(loaded.model);
   } else {
-    s.model = build_model(s.target.config.model, dtype, device);
+    s.model = build_language_model(s.target.config.model, dtype, device);
     initialise(*s.model, s.target.config.model, static_cast<uint64_t>(t.seed));
   }
-  s.model->recompute = recompute_layers(t.recompute, s.target.config.model.layers);
+  s.model->set_recompute(recompute_layers(t.recompute, s.target.config.model.all_layers()));
   s.optimizer = optim::make_optimizer(*s.model, optimizer_of(t, s.target.config.model));
   if (has_dropout(s.target.config.model)) s.dropout = dropout_of(t);
   if (run) load_run_state(s);
@@ -148,12 +168,14 @@ StepBatch make_step_batch(const StepOptions& o, const StepModel& s) {
   if (!o.text.empty()) return text_batch(o, s, seq);
   const std::vector<std::string> files = files_of(o, s);
   if (!files.empty()) return data_batch(o, s, files, batch, seq);
-  StepBatch step{{}, "made-up tokens"};
-  const Device device = s.model->device();
+  const tally::StepOptions shape = step_shape(m, batch, seq);
+  StepBatch step{{}, "made-up tokens", shape.counts_targets};
   for (int64_t micro = 0; micro < t.accumulation; ++micro) {
-    const uint64_t seed = o.seed + 2 * static_cast<uint64_t>(micro);
-    step.micro.push_back({random_ids({batch, seq}, m.vocab, seed, device),
-                          random_ids({batch, seq}, m.vocab, seed + 1, device)});
+    const uint64_t seed = o.seed + 3 * static_cast<uint64_t>(micro);
+    const auto ids = [&](uint64_t number) {
+      return random_ids({batch, seq}, m.vocab, seed + number, s.model->device());
+    };
+    step.micro.push_back({ids(0), ids(1), shape.source > 0 ? ids(2) : Tensor(), {}});
   }
   return step;
 }

@@ -8,8 +8,8 @@
 #include "cli/ledger_view.h"
 #include "cli/probe_view.h"
 #include "cli/run_report.h"
-#include "models/generate.h"
 #include "models/tensorboard.h"
+#include "models/training_sample.h"
 
 namespace tally::cli {
 namespace {
@@ -190,22 +190,30 @@ class Loop {
     line_.show(text, last);
   }
 
+  /// A model may say an id that its tokenizer has no token for: no reason to stop either.
   void sample() {
+    try {
+      write_sample();
+    } catch (const Error& e) {
+      line_.finish();
+      std::fprintf(stderr, "note: no sample: %s\n", e.what());
+    }
+  }
+  void write_sample() {
     const bool shown = !o_.quiet && !o_.json;
     if (shown) line_.finish();
     tally::GenerateOptions g;
     g.max_new_tokens = s_.config.train.sample_tokens;
     g.sampling = {0.8, 40, 1, 0};
     if (shown) std::fputs("  sample: ", stderr);
-    std::string text;
-    // A tokenizer without an end of text has no token that a text begins with.
-    generate_text(trainer_.decoder(), s_.tokenizer, s_.tokenizer.eot() ? "" : "\n", g,
-                  [&](std::string_view piece) {
-                    text += piece;
-                    if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
-                  });
+    const TrainingSample sample =
+        training_sample(trainer_, s_.tokenizer, s_.tokens, g, [&](std::string_view piece) {
+          if (shown) std::fwrite(piece.data(), 1, piece.size(), stderr);
+        });
     if (shown) std::fputc('\n', stderr);
-    run_.append_line("samples.jsonl", Json{{"step", trainer_.steps_done()}, {"text", text}}.dump());
+    Json line = {{"step", trainer_.steps_done()}, {"text", sample.text}};
+    if (!sample.source.empty()) line["source"] = sample.source;
+    run_.append_line("samples.jsonl", line.dump());
   }
 
   int stop(const char* why, int code) {

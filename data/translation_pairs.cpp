@@ -81,24 +81,40 @@ void for_each_pair(const std::vector<std::string>& files, double val_fraction, c
         "are ", pairs, "; hold out another fraction, or nothing (--val-fraction 0)");
 }
 
-TokenSplits tokenize_pairs(const std::vector<std::string>& files, const Tokenizer& tokenizer,
-                           int64_t length, double val_fraction) {
+namespace {
+
+PairRows no_rows(const Tokenizer& tokenizer) {
   check(tokenizer.eot().has_value(),
         "pairs: a tokenizer must have an end of text, with which a target ends; choose one that "
         "has, or let train learn one (leave --tokenizer away)");
-  PairRows train, held_out;
-  train.meta.eot = tokenizer.eot(), train.meta.tokenizer_hash = tokenizer.hash();
-  held_out.meta = train.meta;
+  PairRows rows;
+  rows.meta.eot = tokenizer.eot(), rows.meta.tokenizer_hash = tokenizer.hash();
+  return rows;
+}
+
+// One number more than the rows, as a Dataset has a target behind its last input. Lengths are no
+// ids: the vocabulary is not said.
+TokenFile finished(PairRows& rows, const std::string& name) {
+  rows.ids.push_back(*rows.meta.eot);
+  return TokenFile::from_ids(rows.ids, rows.meta, name);
+}
+
+}  // namespace
+
+TokenFile tokenize_pair(std::string_view line, const Tokenizer& tokenizer, int64_t length,
+                        const std::string& where) {
+  PairRows rows = no_rows(tokenizer);
+  append_pair(parse_pair(line, where), tokenizer, length, where, rows);
+  return finished(rows, where);
+}
+
+TokenSplits tokenize_pairs(const std::vector<std::string>& files, const Tokenizer& tokenizer,
+                           int64_t length, double val_fraction) {
+  PairRows train = no_rows(tokenizer), held_out = train;
   for_each_pair(files, val_fraction,
                 [&](const TextPair& pair, bool is_held_out, const std::string& where) {
                   append_pair(pair, tokenizer, length, where, is_held_out ? held_out : train);
                 });
-  // One number more than the rows, as a Dataset has a target behind its last input. Lengths are no
-  // ids: the vocabulary is not said.
-  const auto finished = [&](PairRows& rows, const std::string& name) {
-    rows.ids.push_back(*tokenizer.eot());
-    return TokenFile::from_ids(rows.ids, rows.meta, name);
-  };
   const std::string name = joined_names(files);
   TokenSplits splits{finished(train, name), std::nullopt};
   if (!held_out.ids.empty()) splits.val = finished(held_out, name + " (held out)");

@@ -31,6 +31,10 @@ void for_each_pair(const std::vector<std::string>& files, double val_fraction, c
 TokenSplits tokenize_pairs(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                            int64_t length, double val_fraction = 0);
 
+/// One such row, of the pair that `line` is; `where` it stands, for messages.
+TokenFile tokenize_pair(std::string_view line, const Tokenizer& tokenizer, int64_t length,
+                        const std::string& where);
+
 /// Tokens of a row with `length` tokens a side.
 constexpr int64_t pair_row(int64_t length) { return 2 + 2 * length; }
 

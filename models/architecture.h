@@ -11,6 +11,8 @@
 // Models that are not decoders alone: what `architecture` selects.
 namespace tally {
 
+struct StepOptions;  // models/training_step.h
+
 /// Throws Error, beginning with `where`, unless the fields fit the architecture: those that it would
 /// ignore are a mistake.
 void check_architecture(const ModelConfig& config, const std::string& where);
@@ -47,8 +49,16 @@ using MakeIds = std::function<Tensor(int64_t bound)>;
 ModelOnBatch build_on_batch(const ModelConfig&, DType, Device, const MakeIds& ids,
                             const Tensor& mask = {}, const MakeIds& source = {});
 
-/// The pass of make_report that is no training step: forward, or one more token, `seq` being read
-/// and written before.
-void architecture_pass(const ModelConfig&, const ReportOptions&, Ledger&);
+/// The forward pass of make_report.
+void architecture_pass(const ModelConfig&, const ReportOptions&);
+
+/// Shape of a training step of any architecture whose data say no more: an encoder-decoder reads
+/// `source` tokens (0: as many as it writes), and the mean is over the targets that count, which
+/// are all of a decoder's.
+StepOptions step_shape(const ModelConfig&, int64_t batch, int64_t seq, int64_t source = 0);
+/// Writes `ids` (B,T) into a cache, which an encoder has read before, and gives the call that decodes
+/// the token after `next` (B,1). Error for an encoder alone.
+std::function<void()> prepare_decoding(nn::LanguageModel& model, const ModelConfig& config,
+                                       const Tensor& ids, const Tensor& next);
 
 }  // namespace tally

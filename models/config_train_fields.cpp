@@ -117,7 +117,9 @@ std::span<const Field<TrainConfig>> train_fields() {
              "checkpoint and on with another order of the data; 0: stops at the first that is not "
              "finite"),
       number("sample_every", &T::sample_every, 0, kAny,
-             "steps between samples; 0: only at the end"),
+             "steps between samples (samples.jsonl): what a decoder writes from nothing, what an "
+             "encoder "
+             "or an encoder-decoder makes of the first held-out window or text; 0: none"),
       number("sample_tokens", &T::sample_tokens, 1, 1 << 20, "tokens in a sample"),
       number("corruption", &T::corruption, 0.01, 0.9,
              "share of the tokens that an encoder is asked for, or that are cut out of what an "

@@ -7,6 +7,7 @@
 #include "core/ops/loss_row.h"
 #include "data/dataset.h"
 #include "data/prefix_targets.h"
+#include "models/batch_rows.h"
 
 namespace tally {
 
@@ -23,28 +24,19 @@ Evaluation evaluate(nn::LanguageModel& model, const Objective& objective, const 
   double nats = 0;
   for (int64_t at = 0; at < last; at += batch) {
     const int64_t rows = std::min(batch, last - at), length = objective.length();
-    std::vector<int64_t> ids(static_cast<size_t>(rows * length)), targets(ids.size()),
-        source(static_cast<size_t>(rows * objective.source()));
-    std::vector<uint8_t> mask(objective.masks_source() ? source.size() : 0);
-    objective.windows_in_order(windows, at, {ids, targets, source, mask});
-    const auto on_device = [&](const std::vector<int64_t>& v, int64_t columns) {
-      return columns > 0 ? from_host<int64_t>(v, {rows, columns}, model.device()) : Tensor();
-    };
+    BatchRows read(objective, rows);
+    objective.windows_in_order(windows, at, read.spans());
     const PauseTape values_only;
     // Without what training adds to the loss: smoothing, z-loss, balance of experts.
     Tensor stats;
-    model.batch_loss(
-        {on_device(ids, length), on_device(targets, length), on_device(source, objective.source()),
-         mask.empty() ? Tensor()
-                      : from_host<uint8_t>(mask, {rows, objective.source()}, model.device())},
-        0, nullptr, &stats);
+    model.batch_loss(read.on(model.device()), 0, nullptr, &stats);
     nats += stats.narrow(0, ops::LossStats::kNll, 1).item();
     e.tokens += static_cast<int64_t>(stats.narrow(0, ops::LossStats::kCount, 1).item());
     for (int64_t row = 0; row < rows; ++row)
       ignore_prefix(objective.prefix(),
-                    std::span(targets).subspan(static_cast<size_t>(row * length),
-                                               static_cast<size_t>(length)));
-    e.bytes += source_bytes(targets, byte_lengths);
+                    std::span(read.targets)
+                        .subspan(static_cast<size_t>(row * length), static_cast<size_t>(length)));
+    e.bytes += source_bytes(read.targets, byte_lengths);
     if (progress) progress((at + rows) * context, last * context);
   }
   check(e.tokens > 0, "evaluate: none of the ", last,

@@ -73,11 +73,17 @@ Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
                       const ObjectiveTokens& tokens, const std::string& prompt,
                       const GenerateOptions& options,
                       const std::function<void(std::string_view)>& emit) {
+  return generate_text(model, tokenizer, tokens, encoded(tokenizer, prompt), options, emit);
+}
+
+Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
+                      const ObjectiveTokens& tokens, std::span<const int64_t> source,
+                      const GenerateOptions& options,
+                      const std::function<void(std::string_view)>& emit) {
   check_vocabulary(model, tokenizer);
   check(tokens.start >= 0,
         "generate: an encoder-decoder begins to write from <pad>, its padding_id or the end of "
         "text; the tokenizer and the model have none of these");
-  const std::vector<int64_t> source = encoded(tokenizer, prompt);
   const int64_t closing = closing_sentinel(tokens, source);
   std::optional<int64_t> end;
   if (tokenizer.eot()) end = static_cast<int64_t>(*tokenizer.eot());
@@ -105,14 +111,19 @@ Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
 
 Unmasked fill_masks(nn::Encoder& model, const Tokenizer& tokenizer, const ObjectiveTokens& tokens,
                     const std::string& prompt, const GenerateOptions& options) {
-  check_vocabulary(model, tokenizer);
-  check_options(options);
   check(tokens.mask >= 0, "generate: an encoder fills in masks; the tokenizer has no [MASK]");
   std::vector<int64_t> ids = encoded(tokenizer, prompt);
-  const auto length = static_cast<int64_t>(ids.size());
   check(std::ranges::count(ids, tokens.mask) > 0,
         "generate: an encoder fills in masks, and the prompt has none; put ",
         tokenizer.token_bytes(tokens.mask), " where a token is to be guessed");
+  return fill_masks(model, tokenizer, tokens, std::move(ids), options);
+}
+
+Unmasked fill_masks(nn::Encoder& model, const Tokenizer& tokenizer, const ObjectiveTokens& tokens,
+                    std::vector<int64_t> ids, const GenerateOptions& options) {
+  check_vocabulary(model, tokenizer);
+  check_options(options);
+  const auto length = static_cast<int64_t>(ids.size());
   check(length <= model.context(), "generate: the prompt has ", length,
         " tokens, the model's context holds ", model.context(), "; shorten it");
   const PauseTape values_only;

@@ -38,6 +38,12 @@ Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
                       const GenerateOptions& options,
                       const std::function<void(std::string_view)>& emit);
 
+/// The same of the ids that are read.
+Written generate_text(nn::EncoderDecoder& model, const Tokenizer& tokenizer,
+                      const ObjectiveTokens& tokens, std::span<const int64_t> source,
+                      const GenerateOptions& options,
+                      const std::function<void(std::string_view)>& emit);
+
 /// What an encoder puts in place of each [MASK].
 struct Unmasked {
   std::string text;                 // the prompt, filled
@@ -47,5 +53,8 @@ struct Unmasked {
 /// without a mask or beyond the context.
 Unmasked fill_masks(nn::Encoder& model, const Tokenizer& tokenizer, const ObjectiveTokens& tokens,
                     const std::string& prompt, const GenerateOptions& options);
+/// The same of the ids that are read, which may have no mask.
+Unmasked fill_masks(nn::Encoder& model, const Tokenizer& tokenizer, const ObjectiveTokens& tokens,
+                    std::vector<int64_t> ids, const GenerateOptions& options);
 
 }  // namespace tally

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/error.h"
+
 namespace tally {
 
 double mup_width(const ModelConfig& c) {

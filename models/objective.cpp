@@ -106,8 +106,6 @@ void check_objective(const ModelConfig& m, const TrainConfig& t, const std::stri
     unused(t.mean_span == plain.mean_span, "mean_span");
     unused(t.sentinels == plain.sentinels, "sentinels");
   }
-  if (decoder) return;
-  unused(t.sample_every == 0, "sample_every");
 }
 
 Objective::Objective(const ModelConfig& m, const TrainConfig& t, const ObjectiveTokens& tokens,

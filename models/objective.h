@@ -47,6 +47,7 @@ class Objective {
   Objective(const ModelConfig& model, const TrainConfig& train, const ObjectiveTokens& tokens,
             int64_t window);
 
+  int64_t window() const { return window_; }
   int64_t length() const { return length_; }  ///< T: ids and targets in a row
   int64_t source() const { return source_; }  ///< S: what an encoder-decoder reads; 0 for others
   /// True where some targets are -100, other ones in each batch: losses are means over the rest.

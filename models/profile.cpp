@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
 #include "core/random.h"
 #include "data/json.h"
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/recompute.h"
 #include "models/training_step.h"
@@ -20,31 +20,26 @@ class Work {
  public:
   Work(const ModelConfig& config, const ProfileOptions& o)
       : o_(o),
-        model_(build_model(config, o.dtype, o.device)),
+        config_(config),
+        model_(build_language_model(config, o.dtype, o.device)),
         ids_(random_ids({o.batch, o.seq}, config.vocab, o.seed, o.device)),
         targets_(random_ids({o.batch, o.seq}, config.vocab, o.seed + 1, o.device)),
         next_(random_ids({o.batch, 1}, config.vocab, o.seed + 2, o.device)) {
     initialise(*model_, config, o.seed);
     if (o.decode) return;
-    model_->recompute = recompute_layers(o.recompute, config.layers);
+    model_->set_recompute(recompute_layers(o.recompute, config.all_layers()));
     const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
-    step_ =
-        std::make_unique<TrainingStep>(*model_, optimizer, StepOptions{o.batch, o.seq}, dropout_);
+    step_ = std::make_unique<TrainingStep>(*model_, optimizer, step_shape(config, o.batch, o.seq),
+                                           dropout_);
   }
   /// Runs the step under `ledger`'s eyes; returns its wall time.
   double run(Ledger& ledger) {
-    std::optional<nn::KVCache> cache;
-    if (o_.decode) {
-      cache = model_->make_cache(o_.batch, o_.seq + 1);
-      model_->next_logits(ids_, *cache);
-    }
+    std::function<void()> work = [this] { train(); };
+    if (o_.decode) work = prepare_decoding(*model_, config_, ids_, next_);
     ledger.clear();
     backend(o_.device).reset_peak();
     const auto start = Clock::now();
-    if (o_.decode)
-      model_->next_logits(next_, *cache);
-    else
-      train();
+    work();
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
 
@@ -53,12 +48,14 @@ class Work {
     step_->gradients([&](int64_t, const BatchSpans& to) {
       std::copy_n(ids_.host<int64_t>().begin(), to.ids.size(), to.ids.begin());
       std::copy_n(targets_.host<int64_t>().begin(), to.targets.size(), to.targets.begin());
+      std::copy_n(targets_.host<int64_t>().begin(), to.source.size(), to.source.begin());
     });
     step_->update(1e-4);
   }
 
   ProfileOptions o_;
-  std::unique_ptr<nn::Decoder> model_;
+  ModelConfig config_;
+  std::unique_ptr<nn::LanguageModel> model_;
   Generator dropout_;
   std::unique_ptr<TrainingStep> step_;
   Tensor ids_, targets_, next_;

@@ -48,7 +48,8 @@ struct Profile {
 };
 
 /// Trains (or decodes) on made-up tokens and lists every call of the step whose wall time is the
-/// median of `steps`. `progress` hears of each step. Error for a sequence beyond the context.
+/// median of `steps`. An encoder-decoder reads as many tokens as it writes. `progress` hears of each
+/// step. Error for a sequence beyond the context, and for an encoder that should decode.
 Profile profile_model(const ModelConfig& config, const ProfileOptions& options,
                       const std::function<void(int)>& progress = {});
 

@@ -21,10 +21,8 @@ void train_pass(const ModelConfig& c, const ReportOptions& o, Report& r) {
   model->set_recompute(recompute_layers(o.recompute, c.all_layers(), "account"));
   const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
   Generator dropout;
-  StepOptions shape{o.batch, o.seq, o.accumulation, 1};
-  if (c.architecture == Architecture::encoder_decoder)
-    shape.source = o.source > 0 ? o.source : o.seq;
-  shape.counts_targets = c.architecture != Architecture::decoder;
+  StepOptions shape = step_shape(c, o.batch, o.seq, o.source);
+  shape.accumulation = o.accumulation;
   TrainingStep step(*model, optimizer, shape, dropout);
   r.optimizer = optim::state_bytes(step.optimizer());
   r.gradients = r.weights;
@@ -38,18 +36,18 @@ void train_pass(const ModelConfig& c, const ReportOptions& o, Report& r) {
   step.update(1e-3);
 }
 
-void decoder_pass(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
-  const auto model = build_model(c, o.dtype, kMeta);
-  if (!o.decode) {
-    backend(kMeta).reset_peak();
-    model->logits(meta_ids(o.batch, o.seq));
-    return;
-  }
-  nn::KVCache cache = model->make_cache(o.batch, o.seq + 1);
-  model->next_logits(meta_ids(o.batch, o.seq), cache);
+void decode_pass(const ModelConfig& c, const ReportOptions& o, Ledger& ledger) {
+  const auto model = build_language_model(c, o.dtype, kMeta);
+  const auto decode = prepare_decoding(*model, c, meta_ids(o.batch, o.seq), meta_ids(o.batch, 1));
   ledger.clear();
   backend(kMeta).reset_peak();
-  model->next_logits(meta_ids(o.batch, 1), cache);
+  decode();
+}
+
+void decoder_pass(const ModelConfig& c, const ReportOptions& o) {
+  const auto model = build_model(c, o.dtype, kMeta);
+  backend(kMeta).reset_peak();
+  model->logits(meta_ids(o.batch, o.seq));
 }
 
 }  // namespace
@@ -76,10 +74,12 @@ Report make_report(const ModelConfig& config, const ReportOptions& given) {
   Ledger ledger;
   if (o.train)
     train_pass(config, o, r);
+  else if (o.decode)
+    decode_pass(config, o, ledger);
   else if (config.architecture != Architecture::decoder)
-    architecture_pass(config, o, ledger);
+    architecture_pass(config, o);
   else
-    decoder_pass(config, o, ledger);
+    decoder_pass(config, o);
   r.peak = static_cast<double>(backend(kMeta).memory().peak) - outside;
   r.entries.assign(ledger.entries().begin(), ledger.entries().end());
   r.by_op = ledger.totals(Ledger::By::op);

@@ -6,6 +6,7 @@
 #include "core/ops/clip.h"
 #include "models/architecture.h"
 #include "models/bad_values.h"
+#include "models/batch_rows.h"
 #include "models/build.h"
 #include "models/manifest.h"
 #include "models/mup.h"
@@ -226,6 +227,15 @@ Evaluation Trainer::evaluate(const TokenFile& tokens, int64_t batches) {
 Evaluation Trainer::evaluate(int64_t batches) {
   check(has_validation(), "evaluate: nothing is held out; train with --val-fraction above 0");
   return evaluate(*data_.val, batches);
+}
+
+std::vector<int64_t> Trainer::first_source() const {
+  const Dataset windows(data_.val ? *data_.val : data_.train, train_.context());
+  BatchRows row(objective_, 1);
+  objective_.windows_in_order(windows, 0, row.spans());
+  if (row.source.empty()) return row.ids;
+  if (!row.mask.empty()) row.source.resize(static_cast<size_t>(std::ranges::count(row.mask, 1)));
+  return row.source;
 }
 
 NamedTensors Trainer::named_model() { return model_->named_state(); }

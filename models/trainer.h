@@ -99,6 +99,10 @@ class Trainer {
   void branch(const RunDirectory& trunk, const std::map<std::string, std::string>& facts,
               const std::string& checkpoint);
 
+  /// What the model's encoder reads of the first held-out window, or of the training's where nothing
+  /// is held out, without filler.
+  std::vector<int64_t> first_source() const;
+
   nn::LanguageModel& model() { return *model_; }
   /// The same, where it is one. Error for another architecture.
   nn::Decoder& decoder();

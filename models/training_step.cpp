@@ -119,15 +119,23 @@ void TrainingStep::count(const Batch& batch) {
   int64_t counted = 0;
   for (int64_t micro = 0; micro < options_.accumulation; ++micro) {
     read(batch, micro);
-    counted += std::ranges::count_if(host_targets_, [](int64_t t) { return t != kIgnoredTarget; });
+    counted += counted_targets(host_targets_);
   }
-  const double share = 1 / static_cast<double>(std::max<int64_t>(counted, 1));
-  const auto narrow = static_cast<float>(share);
-  const bool wide = share_.dtype() == DType::f64;
-  backend(share_.device())
-      .copy_from_host(share_.data(), wide ? static_cast<const void*>(&share) : &narrow,
-                      share_.nbytes());
-  share_.storage().note_write("count");
+  set_share(share_, counted);
+}
+
+void set_share(const Tensor& share, int64_t counted) {
+  const double value = 1 / static_cast<double>(std::max<int64_t>(counted, 1));
+  const auto narrow = static_cast<float>(value);
+  const bool wide = share.dtype() == DType::f64;
+  backend(share.device())
+      .copy_from_host(share.data(), wide ? static_cast<const void*>(&value) : &narrow,
+                      share.nbytes());
+  share.storage().note_write("count");
+}
+
+int64_t counted_targets(std::span<const int64_t> targets) {
+  return std::ranges::count_if(targets, [](int64_t t) { return t != kIgnoredTarget; });
 }
 
 StepPass TrainingStep::pass() {

@@ -30,6 +30,10 @@ struct StepPass {
   Tensor loss;          // its share of the step's mean
   Tensor log_z, count;  // sum of log Z, and targets that count
 };
+/// Writes 1 / `counted` into a `share` of forward_backward, of targets that count (0 as 1).
+void set_share(const Tensor& share, int64_t counted);
+/// Targets that count.
+int64_t counted_targets(std::span<const int64_t> targets);
 /// Forward and backward pass of one micro-batch of a step over `tokens` tokens. `between` is called
 /// when the loss is there and the backward pass is not. `share`: 1 / tokens as one number, where they
 /// are others in each step.

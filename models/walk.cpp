@@ -12,7 +12,7 @@ namespace {
 /// Notes every call: inputs before it runs, since it may work in place, outputs after.
 class WalkWatcher : public Watcher {
  public:
-  WalkWatcher(nn::Decoder& model, int64_t first) : first_(first) {
+  WalkWatcher(nn::LanguageModel& model, int64_t first) : first_(first) {
     for (auto& [name, t] : model.named_parameters()) kept_.insert(&t.storage());
   }
 
@@ -114,16 +114,24 @@ double WalkedCall::saved_bytes() const {
   return n;
 }
 
-Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const WalkOptions& o,
-               optim::Optimizer* optimizer) {
+Walk walk_step(nn::LanguageModel& model, std::span<const nn::ModelBatch> batches,
+               const WalkOptions& o, optim::Optimizer* optimizer) {
   Walk walk;
   model.requires_grad();
   model.zero_grad();
   WalkWatcher watcher(model, o.first);
-  int64_t tokens = 0;  // what the mean is over
-  for (const MicroBatch& b : batches) tokens += b.targets.numel();
-  for (const MicroBatch& b : batches) {
-    const StepPass pass = forward_backward(model, {b.ids, b.targets, {}, {}}, tokens, o.dropout);
+  int64_t tokens = 0, counted = 0;  // what the mean is over
+  for (const nn::ModelBatch& b : batches) {
+    tokens += b.targets.numel();
+    if (o.counts_targets) counted += counted_targets(to_host<int64_t>(b.targets));
+  }
+  Tensor share;
+  if (o.counts_targets) {
+    share = empty({}, acc_dtype(model.dtype()), model.device());
+    set_share(share, counted);
+  }
+  for (const nn::ModelBatch& b : batches) {
+    const StepPass pass = forward_backward(model, b, tokens, o.dropout, {}, share);
     walk.loss += pass.loss.item();
   }
   if (optimizer) {

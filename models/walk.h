@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/watch.h"
-#include "nn/decoder.h"
+#include "nn/language_model.h"
 #include "optim/optimizer.h"
 
 namespace tally {
@@ -46,18 +46,14 @@ struct WalkOptions {
   int64_t first = 4;  // values of each operand that are shown; all of them for a number this large
   Generator* dropout = nullptr;  // masks of a training step; null: none
   double clip = 1, lr = 1e-3;    // of the update
-};
-
-/// What one forward and backward pass of a step sees: ids and targets (B,T).
-struct MicroBatch {
-  Tensor ids, targets;
+  bool counts_targets = false;   // as tally::StepOptions: the mean is over those that are not -100
 };
 
 /// One step of `model` on its micro-batches: forward, backward and, where `optimizer` is given, clip
 /// and update, which change the model. Every value is read, so it takes its time. The bits are those
 /// of a step that nobody looks at.
-Walk walk_step(nn::Decoder& model, std::span<const MicroBatch> batches, const WalkOptions& options,
-               optim::Optimizer* optimizer = nullptr);
+Walk walk_step(nn::LanguageModel& model, std::span<const nn::ModelBatch> batches,
+               const WalkOptions& options, optim::Optimizer* optimizer = nullptr);
 
 /// Where two walks part.
 struct WalkDifference {

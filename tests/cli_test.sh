@@ -62,7 +62,7 @@ expect 1 'the tokenizer has no \[MASK\] or <mask>' train bert-smoke --data "$tex
 expect 1 'mean_span has no meaning for model.architecture = encoder' train bert-smoke --data "$text" --out run --set train.mean_span=2
 expect 1 'the model has 0 to 3' train t5-smoke --data "$text" --out run --set train.recompute=4
 expect 0 '^$' train bert-base --print-config
-expect 1 'this is for decoders' profile t5-small --steps 1
+expect 1 'an encoder writes no text; leave it out' profile bert-smoke --steps 1 --decode
 # Each occurrence of --data takes one value: the preset after it is a preset.
 expect 1 'needs more documents' train --data short.txt --out run llama-smoke
 expect 2 'subcommand is required' verify layers some
@@ -253,9 +253,12 @@ for name in bert marian mt5 t5_v1_0 t5_v1_1; do
 done
 document export "$here/tests/data/models/transformer_2017_ref" --family transformer_2017_ref --out original-hf --verify
 expect 1 'gpt2 cannot say .*architecture = "encoder"' export bert --out other-hf --family gpt2
-for verb in 'convert bert --kv-heads 1 --out other' 'step bert'; do
-  expect 1 'has model.architecture = encoder, and this is for decoders' $verb
+expect 1 'has model.architecture = encoder, and this is for decoders' convert bert --kv-heads 1 --out other
+for model in bert t5_v1_1; do
+  expect 0 '^$' step "$here/tests/data/models/$model" --batch 1 --seq 8 --quiet
+  expect 0 '^$' compare "$here/tests/data/models/$model" "$here/tests/data/models/$model" --values --batch 1 --seq 8 --quiet
 done
+expect 1 'one batch does not serve both' compare llama-smoke bert-smoke --values --batch 1 --seq 8
 document convert base --kv-heads 1 --out fewer
 expect 0 '^$' step fewer --text 'a short text' --quiet
 expect 0 '^$' compare fewer base --values --text 'a short text' --quiet
@@ -310,6 +313,31 @@ if quietly train llama-smoke --data some.txt --out go --steps 12 --quiet --val-f
   passed=$((passed + 1))
 else
   echo "no evaluations, no checkpoints, samples: $(tail -1 err)"; failed=$((failed + 1))
+fi
+printf 'one cat\tun chat\ntwo cats\tdeux chats\n' > pairs.txt
+for model in bert-smoke t5-smoke 'transformer-smoke --data pairs.txt --set train.pairs=true'; do
+  data='--data some.txt'
+  case $model in *pairs*) data= ;; esac
+  if quietly train $model $data --out seen --steps 2 --quiet --val-fraction 0 --set train.sample_every=1 \
+    --set train.sample_tokens=4 && [ "$(grep -c '"source":".*"step":[12],"text":"' seen/samples.jsonl)" -eq 2 ] &&
+    grep -q -e ' -&gt; ' seen/report.html; then
+    passed=$((passed + 1))
+  else
+    echo "samples of $model: $(tail -1 err)"; failed=$((failed + 1))
+  fi
+  mv seen "seen-${model%%-*}"
+done
+for model in bert t5 transformer; do
+  case $model in transformer) text=$'one cat\tun chat' ;; *) text='And the cat' ;; esac
+  expect 0 '^$' step seen-$model --quiet
+  expect 0 '^$' step seen-$model --quiet --text "$text"
+done
+expect 1 'the line has 0 tabs' step seen-transformer --text 'one cat'
+if quietly train bert-smoke --data some.txt --tokenizer seen-bert --set model.vocab=4000 --out seen --steps 1 \
+  --quiet --val-fraction 0 --set train.sample_every=1 && grep -q 'note: no sample: tokenizer: ids must be below' err; then
+  passed=$((passed + 1))
+else
+  echo "a sample of ids without tokens: $(tail -1 err)"; failed=$((failed + 1))
 fi
 before=$(cat go/config.json)
 expect 1 'another model configuration' train --resume go --set model.layers=3 --steps 14

@@ -10,6 +10,7 @@
 #include "data/tokenizer_train.h"
 #include "models/architecture.h"
 #include "models/build.h"
+#include "models/training_sample.h"
 #include "tests/training_helpers.h"
 
 using namespace tally;
@@ -181,6 +182,28 @@ TEST_CASE("infill: a trained encoder-decoder fills the holes of a text", "[train
   none.start = -1;
   CHECK_THROWS_WITH(generate_text(model, a.tokenizer, none, prompt, stops, [](std::string_view) {}),
                     Contains("begins to write from <pad>"));
+}
+
+TEST_CASE("infill: a sample says what the first window of the data hides", "[training][generate]") {
+  for (const char* preset : {"t5-v1.1-smoke", "bert-smoke"}) {
+    INFO(preset);
+    const Stammer a(preset, 200);
+    std::string shown;
+    const TrainingSample sample = training_sample(*a.trainer, a.tokenizer, a.tokens, greedy(40),
+                                                  [&](std::string_view piece) { shown += piece; });
+    // The text's first 64 bytes are an a each, of which the window has 32; an encoder reads a few at
+    // random in their place.
+    const bool encoder = preset == std::string("bert-smoke");
+    CHECK_THAT(sample.source, Contains(encoder ? "[MASK]" : "<extra_id_0>") && Contains("aaaa"));
+    CHECK_THAT(sample.text,
+               !Contains("[MASK]") && Catch::StartsWith(encoder ? "a" : "<extra_id_0>a"));
+    CHECK(std::ranges::count(sample.text, 'a') >= (encoder ? 24 : 3));
+    CHECK(shown == sample.source + "\n       -> " + sample.text);
+    const TrainingSample again =
+        training_sample(*a.trainer, a.tokenizer, a.tokens, greedy(40), [](std::string_view) {});
+    CHECK(again.source == sample.source);
+    CHECK(again.text == sample.text);
+  }
 }
 
 TEST_CASE("infill: a trained encoder puts the right tokens in place of masks",

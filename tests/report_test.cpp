@@ -39,18 +39,23 @@ struct Folder {
 
 TEST_CASE("profile: its calls are those of the account on meta, line for line, live bytes too",
           "[report]") {
-  for (const char* preset : {"llama-smoke", "gpt-smoke"}) {
+  const std::vector<std::pair<const char*, bool>> cases = {
+      {"llama-smoke", false}, {"gpt-smoke", false},         {"bert-smoke", false},
+      {"t5-smoke", false},    {"transformer-smoke", false}, {"llama-smoke", true},
+      {"t5-smoke", true},     {"transformer-smoke", true}};
+  for (const auto& [preset, decode] : cases) {
     const ModelConfig config = test::preset_model(preset);
     ProfileOptions o;
     o.batch = 2;
     o.seq = 12;
     o.steps = 1;
     o.warm_up = 1;
+    o.decode = decode;
     const Profile p = profile_model(config, o);
     ReportOptions r;
     r.batch = 2;
     r.seq = 12;
-    r.train = true;
+    r.train = !decode, r.decode = decode;
     const Report meta = make_report(config, r);
     REQUIRE(p.calls.size() == meta.entries.size());
     for (size_t i = 0; i < p.calls.size(); ++i) {
@@ -105,6 +110,9 @@ TEST_CASE("profile: refuses what cannot be timed or does not fit", "[report][err
   o.device = kMeta;
   CHECK_THROWS_WITH(profile_model(test::preset_model("llama-smoke"), o),
                     Contains("meta computes nothing"));
+  o.device = kCPU, o.decode = true;
+  CHECK_THROWS_WITH(profile_model(test::preset_model("bert-smoke"), o),
+                    Contains("--decode: an encoder writes no text; leave it out"));
 }
 
 TEST_CASE("chart: ticks are round numbers within the range", "[report]") {

@@ -7,6 +7,7 @@
 #include "models/architecture.h"
 #include "models/build.h"
 #include "models/infill.h"
+#include "models/training_sample.h"
 #include "tests/message_of.h"
 #include "tests/training_helpers.h"
 
@@ -185,5 +186,9 @@ TEST_CASE("pairs: encoder-decoders learn to write them, with the same bits in ev
       CHECK(written.text == wanted);
       CHECK(written.stats.why == "end of text");
     }
+    const TrainingSample sample =
+        training_sample(replayed, p.tokenizer, p.tokens, g, [](std::string_view) {});
+    CHECK(sample.source == "two c");
+    CHECK(sample.text == "2C");
   }
 }
