@@ -31,12 +31,12 @@ build/tally generate "$run" --prompt "And God said" --max-new-tokens 120 --tempe
 
 say "Where everything lies"
 cat <<TEXT
-  build/tally          the program; build/tally --help lists what it can do
-  $run             the run: config.json, metrics.jsonl, tokenizer.json, checkpoints/
-  $run/report.html  its page for a browser: curves, samples, where FLOPs, bytes and time went
-  $corpus   the text it was trained on
+  build/tally                     the program; build/tally --help lists what it can do
+  $run                       the run: config.json, metrics.jsonl, tokenizer.json, checkpoints/
+  $run/report.html           its page for a browser: curves, samples, where FLOPs, bytes and time went
+  $corpus      the text it was trained on
 
   build/tally generate $run --prompt "In the beginning"
   build/tally eval $run --data $corpus
-  rm -rf $run && ./demo.sh                             trains from the start
+  rm -rf $run && ./demo.sh     trains from the start
 TEXT

@@ -150,13 +150,15 @@ void print_text(const Report& r, const std::string& by) {
           {"bytes read", bytes_text(r.cost.bytes_read)},
           {"bytes written", bytes_text(r.cost.bytes_written)},
           {"FLOPs per byte", fmt::format("{:.4g}", r.intensity())},
-          {"weights", bytes_text(r.weights)},
-          {"gradients", bytes_text(r.gradients)},
-          {"optimizer state", bytes_text(r.optimizer)},
-          {"saved for the backward pass", bytes_text(r.saved)},
-          {"peak memory", bytes_text(r.peak)},
-          {"KV cache a token", bytes_text(r.kv_cache_per_token)},
-          {"KV cache in all", bytes_text(r.kv_cache)}};
+          {"weights", bytes_text(r.weights)}};
+  if (r.options.train) {
+    rows.push_back({"gradients", bytes_text(r.gradients)});
+    rows.push_back({"optimizer state", bytes_text(r.optimizer)});
+    rows.push_back({"saved for the backward pass", bytes_text(r.saved)});
+  }
+  rows.push_back({"peak memory", bytes_text(r.peak)});
+  rows.push_back({"KV cache a token", bytes_text(r.kv_cache_per_token)});
+  rows.push_back({"KV cache in all", bytes_text(r.kv_cache)});
   if (const double again = recomputed_flops(r); again > 0) {
     rows.insert(rows.begin() + 4, {"  of which computed again", fmt::format("{:.5g}", again)});
   }

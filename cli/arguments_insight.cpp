@@ -38,6 +38,8 @@ void add_insight(CLI::App& app, Options& o, Run& run) {
       add(app, o.models, models, run, "models",
           "The presets, and the lecture's tables of them; with a name, what it is made of",
           "tally models --table norm --family \"Gemma 2\"");
+  for (const char* idle : {"--device", "--dtype", "--threads", "--seed"})  // nothing is computed
+    v->remove_option(v->get_option(idle));
   v->add_option("name", o.models.name, "A preset");
   v->add_option("--table", o.models.table,
                 "norm, placement, position, activation, width, heads, aspect, vocabulary, "

@@ -44,15 +44,18 @@ int compare(const CompareOptions& o) {
   const RunFiles a = read_run(o.a), b = read_run(o.b);
   write_file_atomic(o.out, compare_page(a, b));
   const auto different = difference_rows(a, b);
+  const std::string caution = tokenizer_caution(a, b);
   if (o.json) {
     print_json({{"a", rows_json(result_rows(a))},
                 {"b", rows_json(result_rows(b))},
                 {"different", rows_json(different)},
+                {"note", caution},
                 {"page", o.out}});
     return 0;
   }
   std::printf("A: %s\n%s\nB: %s\n%s\n", o.a.c_str(), table_text(result_rows(a)).c_str(),
               o.b.c_str(), table_text(result_rows(b)).c_str());
+  if (!caution.empty()) std::printf("%s\n\n", caution.c_str());
   if (different.size() == 1)
     std::printf("The configurations are the same.\n");
   else

@@ -19,6 +19,22 @@ std::vector<std::string> verb_names(const CLI::App& app) {
   return names;
 }
 
+/// The option that was probably meant by the first word that is none; "" where there is none such.
+std::string meant_option(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().back();
+  std::vector<std::string> names;
+  for (const CLI::Option* o : verb->get_options())
+    for (const std::string& name : o->get_lnames()) names.push_back("--" + name);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+    if (!word.starts_with("--") || std::find(names.begin(), names.end(), word) != names.end())
+      continue;
+    return tally::closest(word, names);
+  }
+  return "";
+}
+
 int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseError& e) {
   if (argc > 1 && argv[1][0] != '-') {
     const auto names = verb_names(app);
@@ -28,9 +44,11 @@ int usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseErro
       return 2;
     }
   }
+  const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr;
+  const std::string meant = unknown ? meant_option(app, argc, argv) : "";
   std::fprintf(stderr,
-               "tally: %s; `tally --help` and `tally VERB --help` show what is understood\n",
-               e.what());
+               "tally: %s%s; `tally --help` and `tally VERB --help` show what is understood\n",
+               e.what(), meant.empty() ? "" : ("; did you mean " + meant + "?").c_str());
   return 2;
 }
 

@@ -27,6 +27,9 @@ constexpr ProbePlot kPlots[] = {
     {"attention_saturation", "Saturated attention rows", "share of rows with p above 0.99"},
     {"grad_norm", "Gradient norm", "gradient norm before clipping", true},
     {"update_ratio", "Update over weight", "norm of the update / norm of the weight", true},
+    {"router_load", "Load of the busiest expert", "times an even share"},
+    {"update_rank", "Directions of the update", "participation ratio / shorter side"},
+    {"momentum_rank", "Directions of the momentum", "participation ratio / shorter side"},
 };
 
 // "blocks.3.mlp.down.weight": the kind "mlp.down.weight" and the line "block 3"; another name has

@@ -228,8 +228,20 @@ Rows difference_rows(const RunFiles& a, const RunFiles& b) {
   return rows;
 }
 
+std::string tokenizer_caution(const RunFiles& a, const RunFiles& b) {
+  const auto hash = [](const RunFiles& r) {
+    return r.environment.is_object() ? r.environment.value("tokenizer_hash", Json()) : Json();
+  };
+  if (hash(a) == hash(b)) return "";
+  return "The tokenizers differ: a token stands for other text in each, so compare bits per byte, "
+         "not "
+         "losses per token.";
+}
+
 std::string compare_page(const RunFiles& a, const RunFiles& b) {
   Page page("Two runs", "A: " + a.path + "   B: " + b.path);
+  const std::string caution = tokenizer_caution(a, b);
+  if (!caution.empty()) page.section("Not the same tokens", caution, "", "");
   page.section("Results of A", a.path, "", html_table(result_rows(a)));
   page.section("Results of B", b.path, "", html_table(result_rows(b)));
   add_curves(page, {&a, &b}, {"A", "B"});

@@ -25,6 +25,8 @@ void write_report(const std::string& run);
 std::vector<std::vector<std::string>> result_rows(const RunFiles& run);
 /// Fields of the configuration in which two runs differ, as rows; the head alone when none does.
 std::vector<std::vector<std::string>> difference_rows(const RunFiles& a, const RunFiles& b);
+/// What to mind where the two runs have different tokenizers; "" where they have the same.
+std::string tokenizer_caution(const RunFiles& a, const RunFiles& b);
 /// Two runs in one page: curves over each other, results and the fields that differ.
 std::string compare_page(const RunFiles& a, const RunFiles& b);
 

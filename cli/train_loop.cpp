@@ -89,6 +89,7 @@ class Loop {
     const StepResult r = listed ? listed_step() : trainer_.step();
     trainer_.measure_noise(false);
     probes.noise(r.noise);
+    probes.moments(trainer_.optimizer().state());
     probes_ = probes_json(probes.values());
     return r;
   }

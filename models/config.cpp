@@ -46,9 +46,10 @@ constexpr Names<8> kRopeScales = {"none", "linear", "ntk",      "dynamic_ntk",
                                   "yarn", "llama3", "longrope", "proportional"};
 constexpr Names<3> kSinusoidLayouts = {"interleaved", "halves", "fairseq"};
 constexpr Names<6> kInits = {"normal", "gpt2", "trunc_normal", "xavier", "mitchell", "fixup"};
-constexpr Names<10> kProbes = {
-    "residual_rms",         "sublayer_rms", "log_z",        "max_logit",   "attention_entropy",
-    "attention_saturation", "grad_norm",    "update_ratio", "router_load", "noise_scale"};
+constexpr Names<12> kProbes = {"residual_rms", "sublayer_rms",      "log_z",
+                               "max_logit",    "attention_entropy", "attention_saturation",
+                               "grad_norm",    "update_ratio",      "router_load",
+                               "noise_scale",  "update_rank",       "momentum_rank"};
 
 /// Beyond this no machine stores the weights, and products of sizes would leave 64 bits.
 constexpr double kMaxParameters = 1e15;

@@ -136,6 +136,7 @@ std::span<const Field<TrainConfig>> train_fields() {
       Field<T>{"probes", &T::probes, 0, 0,
                "what to measure on logged steps: residual_rms, sublayer_rms, log_z, max_logit, "
                "attention_entropy, attention_saturation, grad_norm, update_ratio, router_load, "
+               "update_rank, momentum_rank, "
                "noise_scale "
                "(docs/probes.md)"},
   };

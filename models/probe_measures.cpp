@@ -46,6 +46,44 @@ std::pair<double, double> change(const T* now, const T* old, int64_t n) {
   return {std::sqrt(moved), std::sqrt(squares(old, n))};
 }
 
+/// (sum of squares)^2 / (sum of squares of the Gram matrix of the rows) / rows.
+double rank_share_of(const std::vector<double>& a, int64_t rows, int64_t columns) {
+  std::vector<double> parts(static_cast<size_t>(rows)), traces(parts);
+  parallel_for(rows, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double* x = &a[static_cast<size_t>(i * columns)];
+      for (int64_t j = 0; j <= i; ++j) {
+        const double* y = &a[static_cast<size_t>(j * columns)];
+        std::array<double, 8> sums{};
+        for (int64_t k = 0; k < columns; ++k) sums[static_cast<size_t>(k % 8)] += x[k] * y[k];
+        const double product = std::accumulate(sums.begin(), sums.end(), 0.0);
+        parts[static_cast<size_t>(i)] += (i == j ? 1 : 2) * product * product;
+        if (i == j) traces[static_cast<size_t>(i)] = product;
+      }
+    }
+  });
+  const double trace = std::accumulate(traces.begin(), traces.end(), 0.0);
+  const double fourth = std::accumulate(parts.begin(), parts.end(), 0.0);
+  return fourth > 0 ? trace * trace / fourth / static_cast<double>(rows) : NAN;
+}
+
+template <class T>
+double rank_share(const View& now, const std::byte* before) {
+  const int64_t m = now.shape[0], n = now.shape[1];
+  const bool tall = m > n;
+  const T *w = now.pointer<const T>(), *old = reinterpret_cast<const T*>(before);
+  std::vector<double> a(
+      static_cast<size_t>(m * n));  // the shorter side's rows, as long as the longer
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t at = i * n + j;
+      a[static_cast<size_t>(tall ? j * m + i : at)] =
+          static_cast<double>(w[at]) - (old ? static_cast<double>(old[at]) : 0.0);
+    }
+  }
+  return rank_share_of(a, std::min(m, n), std::max(m, n));
+}
+
 /// One row: entropy, largest p and largest |score|.
 struct RowMeasure {
   double entropy = 0, top = 0, logit = 0;
@@ -109,6 +147,14 @@ std::pair<double, double> change_of(const View& now, const std::byte* old) {
   if (now.dtype == DType::f64)
     return change(now.pointer<const double>(), reinterpret_cast<const double*>(old), now.numel());
   return change(now.pointer<const float>(), reinterpret_cast<const float*>(old), now.numel());
+}
+
+double rank_share(const View& now, const std::byte* old) {
+  if (now.shape.ndim() != 2 || !now.is_dense() || now.numel() == 0) return NAN;
+  const auto m = static_cast<double>(now.shape[0]), n = static_cast<double>(now.shape[1]);
+  if (std::min(m, n) * m * n > kMostProducts) return NAN;
+  if (now.dtype == DType::f64) return rank_share<double>(now, old);
+  return now.dtype == DType::f32 ? rank_share<float>(now, old) : NAN;
 }
 
 AttentionMeasure measure_attention(const ops::AttentionForward& a) {

@@ -13,6 +13,13 @@ double square_sum(const View& view);
 /// they were before.
 std::pair<double, double> change_of(const View& now, const std::byte* old);
 
+/// Into how many directions a dense matrix is spread: the participation ratio of its singular values s,
+/// (sum s^2)^2 / sum s^4, as a share of the most there could be, its shorter side. 1: all are equal, as
+/// in an orthogonal matrix; near 0: a few have it all. Of now - old, or of `now` where `old` is null.
+/// NaN where it is zero, or the work more than kMostProducts.
+double rank_share(const View& now, const std::byte* old = nullptr);
+inline constexpr double kMostProducts = 1e9;  // shorter side^2 times longer side: a second or so
+
 /// What a sample of attention's rows is like, sums over `rows` of them.
 struct AttentionMeasure {
   double rows = 0;

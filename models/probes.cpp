@@ -75,9 +75,20 @@ void Probes::noise(const GradientNoise& g) {
   if (g.square() != 0) add("noise_scale", "batches", g.trace() / g.square(), 1);
 }
 
+void Probes::moments(const std::vector<std::pair<std::string, Tensor>>& state) {
+  if (!wants("momentum_rank")) return;
+  for (const auto& [name, t] : state) {
+    for (const std::string_view moment : {"exp_avg.", "momentum_buffer."}) {
+      if (!name.starts_with(moment)) continue;
+      if (const double rank = rank_share(t); std::isfinite(rank))
+        add("momentum_rank", name.substr(moment.size()), rank, 1);
+    }
+  }
+}
+
 void Probes::before(const WatchedCall& call) {
   const View* w = updated_parameter(call);
-  if (!w || !wants("update_ratio")) return;
+  if (!w || !(wants("update_ratio") || wants("update_rank"))) return;
   old_parameter_.resize(static_cast<size_t>(w->nbytes()));
   if (w->is_dense()) std::memcpy(old_parameter_.data(), w->data, old_parameter_.size());
 }
@@ -148,6 +159,7 @@ void Probes::loss(const WatchedCall& call) {
 void Probes::record(const std::string& parameter, const Updated& u) {
   if (u.gradient_squares >= 0) add("grad_norm", parameter, u.gradient_squares, 1, true);
   if (u.weight > 0) add("update_ratio", parameter, u.change / u.weight, 1);
+  if (std::isfinite(u.rank)) add("update_rank", parameter, u.rank, 1);
 }
 
 void Probes::update(const WatchedCall& call) {
@@ -164,6 +176,7 @@ void Probes::update(const WatchedCall& call) {
   if (wants("grad_norm") && dw) u.gradient_squares = square_sum(*dw);
   if (wants("update_ratio") && w->is_dense())
     std::tie(u.change, u.weight) = change_of(*w, old_parameter_.data());
+  if (wants("update_rank")) u.rank = rank_share(*w, old_parameter_.data());
   const auto name = parameters_.find(w->data);
   if (name != parameters_.end())
     record(name->second, u);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,6 +29,9 @@ class Probes : public Watcher {
   /// What the step says of its gradients' noise; nothing with one micro-batch.
   void noise(const GradientNoise& g);
 
+  /// Looks at the optimizer's first moments (Optimizer::state()), as the step left them.
+  void moments(const std::vector<std::pair<std::string, Tensor>>& state);
+
   /// What was measured, micro-batches of the step taken together: roots of mean squares, means, and
   /// the largest of maxima.
   ProbeValues values();
@@ -55,6 +59,7 @@ class Probes : public Watcher {
     const void* place = nullptr;   // of what was updated
     double gradient_squares = -1;  // below 0: not measured
     double change = 0, weight = 0;
+    double rank = NAN;
   };
   void record(const std::string& parameter, const Updated& u);
   void update(const WatchedCall& call);

@@ -182,7 +182,7 @@ fuzz() {
   for fuzzer in build-asan/*_fuzz; do
     name=$(basename "$fuzzer")
     mkdir -p "build-asan/corpus-$name"
-    "$fuzzer" -runs="$runs" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -verbosity=0 -print_final_stats=1 \
+    "$fuzzer" -runs="$runs" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -verbosity=0 -print_funcs=0 -print_final_stats=1 \
       -artifact_prefix="build-asan/$name-" "build-asan/corpus-$name" "tests/fuzz/corpus/$name" 2> "$scratch/$name" ||
       { cat "$scratch/$name"; fail "$name; its input lies in build-asan/$name-*"; }
     echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$scratch/$name") executions"

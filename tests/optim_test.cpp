@@ -194,6 +194,26 @@ TEST_CASE("adamw: with zero gradients matrices shrink by 1 - lr decay and all el
   }
 }
 
+// Lecture claim L80: two weights whose gradients have no direction, the second's a hundred times larger.
+TEST_CASE("adam: with L2 the weight with large gradients decays less, decoupled both alike",
+          "[optim][L80]") {
+  const auto after = [](bool decoupled) {
+    Tensor w = from_host<double>({1.0, 1.0}, {2}, kCPU).requires_grad_();
+    AdamW optimizer(one_group({{"w", w}}, 0.1), {0.9, 0.95, 1e-8, false, decoupled});
+    for (int t = 0; t < 2000; ++t) {
+      const double sign = t % 2 == 0 ? 1 : -1;
+      w.set_grad(from_host<double>({0.01 * sign, sign}, {2}, kCPU));
+      optimizer.step(1e-3);
+    }
+    return to_host<double>(w);
+  };
+  const double shrunk = std::pow(1 - 1e-4, 2000);  // 0.819
+  const auto decoupled = after(true), l2 = after(false);
+  for (double w : decoupled) CHECK(w == Approx(shrunk).epsilon(0.01));
+  CHECK(l2[1] == Approx(shrunk).epsilon(0.01));  // lr decay w / |g|, and |g| = 1
+  CHECK(std::abs(l2[0]) < 0.02);
+}
+
 TEST_CASE("clip: the global norm survives numbers whose squares overflow", "[optim][F33]") {
   for (const auto& [count, value, want] :
        {std::tuple<int64_t, float, double>{100, 1e20f, 0.1}, {128, 1e19f, 0.0883883476}}) {

@@ -27,6 +27,7 @@ Probed probed_step(Trainer& t, const std::vector<std::string>& names) {
   t.measure_noise(true);
   const StepResult r = t.step();
   probes.noise(r.noise);
+  probes.moments(t.optimizer().state());
   return {r, probes.values()};
 }
 double value(const ProbeValues& v, const std::string& probe, const std::string& place) {
@@ -57,7 +58,9 @@ TEST_CASE("probes: the weights of a training have the same bits with all of them
       CHECK(b.values.size() == probe_names().size());
       for (const auto& [probe, places] : b.values) {
         INFO(probe);
-        CHECK(places.empty() == (probe == "noise_scale" && accumulation == 1));
+        const bool nothing = (probe == "noise_scale" && accumulation == 1) ||
+                             (probe == "update_rank" && b.step.lr == 0);  // an update of zeros
+        CHECK(places.empty() == nothing);
         for (const auto& [place, x] : places) CHECK(std::isfinite(x));
       }
     }
@@ -119,6 +122,40 @@ TEST_CASE("probes: residual and sub-layer sizes follow the weights", "[probes]")
   CHECK(branch > embedding);
   CHECK(value(p.values, "residual_rms", "blocks[1]") ==
         Approx(std::hypot(embedding, branch)).epsilon(0.2));
+}
+
+TEST_CASE("probes: the share of directions of known matrices", "[probes]") {
+  register_all();
+  const auto share = [](std::vector<double> values, Shape shape) {
+    return rank_share(from_host<double>(values, shape, kCPU));
+  };
+  CHECK(share({0, 2, 0, -2, 0, 0, 0, 0, 2}, {3, 3}) == Approx(1));  // orthogonal but for its size
+  CHECK(share({1, 2, 3, 2, 4, 6}, {2, 3}) == Approx(0.5));          // rank one of two
+  CHECK(share({1, 2, 2, 4, 3, 6}, {3, 2}) == Approx(0.5));
+  CHECK(share({3, 0, 0, 4}, {2, 2}) == Approx(625.0 / 337 / 2));  // 25^2 / (3^4 + 4^4)
+  CHECK(std::isnan(share({0, 0, 0, 0}, {2, 2})));
+  CHECK(std::isnan(share({1, 2}, {2})));
+  const std::vector<double> old = {1, 1, 1, 1};
+  const Tensor now = from_host<double>({4, 1, 1, 5}, {2, 2}, kCPU);  // 3 and 4 on the diagonal more
+  CHECK(rank_share(now, reinterpret_cast<const std::byte*>(old.data())) == Approx(625.0 / 337 / 2));
+}
+
+// Lecture claim L87: few directions rule the momentum; orthogonalising evens them out.
+TEST_CASE("probes: Muon's update goes in more directions than its momentum", "[probes][L87]") {
+  RunConfig c = small();
+  c.train.optimizer = optim::OptimizerKind::muon;
+  c.resolve_and_check("muon");
+  Made m(c);
+  losses(*m.trainer, 10);
+  const Probed p = probed_step(*m.trainer, {"update_rank", "momentum_rank"});
+  int matrices = 0;
+  for (auto& [name, w] : m.trainer->model().named_parameters()) {
+    if (!name.starts_with("blocks.") || w.ndim() != 2) continue;
+    INFO(name);
+    CHECK(value(p.values, "update_rank", name) > 3 * value(p.values, "momentum_rank", name));
+    ++matrices;
+  }
+  CHECK(matrices == 4);
 }
 
 TEST_CASE("probes: attention with equal keys has the entropy of a uniform row, and one key has 0",

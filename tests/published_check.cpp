@@ -86,8 +86,9 @@ int main(int count, char** words) {
            std::abs(double(loaded.model->parameter_count()) - record["n_params"].get<double>()), 0);
     const auto ids = tokenizer.encode(record["text"].get<std::string>());
     report("ids of the text differ", ids == record["ids"].get<std::vector<TokenId>>() ? 0 : 1, 0);
-    check_text(*loaded.model, record);
-    check_greedy(*loaded.model, tokenizer, record["greedy"]);
+    nn::Decoder& model = cli::decoder_of(loaded, "published_check");
+    check_text(model, record);
+    check_greedy(model, tokenizer, record["greedy"]);
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -293,6 +293,10 @@ TEST_CASE("report: two runs are compared field by field", "[report]") {
   CHECK(rows[1] == std::vector<std::string>{"model.layers", "2", "3"});
   CHECK(rows[2] == std::vector<std::string>{"extra", "-", "true"});
   CHECK_THAT(cli::compare_page(x, y), Contains("model.layers") && Contains("A training"));
+  CHECK(cli::tokenizer_caution(x, y).empty());
+  x.environment["tokenizer_hash"] = "one", y.environment["tokenizer_hash"] = "two";
+  CHECK_THAT(cli::tokenizer_caution(x, y), Contains("bits per byte"));
+  CHECK_THAT(cli::compare_page(x, y), Contains("Not the same tokens"));
   CHECK_THROWS_WITH(cli::read_run("/nowhere"), Contains("is not the directory of a run"));
 }
 

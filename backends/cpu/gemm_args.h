@@ -6,7 +6,8 @@ namespace tally::cpu {
 /// One product C = alpha op(A) op(B) + beta C (+ bias), all row-major.
 /// op(A) is (m, k), op(B) is (k, n), C is (m, n). A leading dimension is the distance between rows
 /// as stored: A is stored (m, k), or (k, m) when trans_a; B is stored (k, n), or (n, k).
-template <class T>
+/// A and B are of T, C of R.
+template <class T, class R = T>
 struct Gemm {
   bool trans_a = false, trans_b = false;
   int64_t m = 0, n = 0, k = 0;
@@ -14,11 +15,11 @@ struct Gemm {
   int64_t lda = 0;
   const T* b = nullptr;
   int64_t ldb = 0;
-  T beta = 0;  ///< 0 (C is written, never read) or 1 (C is added to)
-  T* c = nullptr;
+  R beta = 0;  ///< 0 (C is written, never read) or 1 (C is added to)
+  R* c = nullptr;
   int64_t ldc = 0;
-  T alpha = 1;
-  const T* bias = nullptr;  ///< (n), added once to every row of C
+  R alpha = 1;
+  const R* bias = nullptr;  ///< (n), added once to every row of C
 };
 
 /// A step of a product: rows [i0, i1), columns [j0, j1), terms [p0, p0 + depth) of the sum.

@@ -60,7 +60,7 @@ class Paired {
 void gemm_bf16(const Bf16Kernels& kernels, const Bf16Gemm& g) {
   if (g.m == 0 || g.n == 0) return;
   Gemm<float> pairs{g.trans_a, g.trans_b, g.m, g.n, (g.k + 1) / 2};
-  pairs.c = g.c, pairs.ldc = g.ldc, pairs.beta = g.beta, pairs.bias = g.bias;
+  pairs.c = g.c, pairs.ldc = g.ldc, pairs.beta = g.beta, pairs.alpha = g.alpha, pairs.bias = g.bias;
   pairs.lda = g.lda, pairs.ldb = g.ldb;
   Paired a, b;
   if (g.k > 0) {
