@@ -8,6 +8,8 @@
 #include "core/ops/accumulate.h"
 #include "core/ops/adamw_update.h"
 #include "core/ops/clip.h"
+#include "core/ops/stochastic_round.h"
+#include "tests/threads.h"
 
 using namespace tally;
 using Catch::Matchers::Contains;
@@ -154,6 +156,15 @@ TEST_CASE_METHOD(Setup,
   CHECK(std::string(ledger.entries()[2].op) == "clip_factor");
 }
 
+TEST_CASE_METHOD(Setup, "clip: norm and limit are those of the scaled gradients, with 1e-6",
+                 "[op]") {
+  const auto r = ops::clip_global_norm(std::array{f64({3, 4}, {2})}, 1, 0.5);
+  CHECK(r.norm.item() == 2.5);
+  CHECK(r.factor.item() == Approx(0.5 / (2.5 + 1e-6)).epsilon(1e-14));
+  const auto small = ops::clip_global_norm(std::array{f64({3e-6, 4e-6}, {2})}, 1e-6);
+  CHECK(small.factor.item() == Approx(1.0 / 6));
+}
+
 TEST_CASE_METHOD(Setup, "clip: refuses what has no norm", "[op][error]") {
   const Tensor x = f64({1, 2}, {2}), f = zeros({1}, DType::f32, kReference);
   CHECK_THROWS_WITH(ops::clip_global_norm({}, 1), Contains("there is no gradient"));
@@ -169,4 +180,36 @@ TEST_CASE_METHOD(Setup, "clip: refuses what has no norm", "[op][error]") {
                     Contains("needs floating-point numbers; got i64"));
   CHECK_THROWS_WITH(ops::ClipFactor::of(x, 1, DType::f64),
                     Contains("the sum must be one number in f64; got (2)"));
+}
+
+TEST_CASE_METHOD(Setup, "stochastic_round: element i has half i mod 2 of word i / 2 of its stream",
+                 "[op]") {
+  constexpr int64_t kElements = 100001;  // several chunks of the cpu's threads
+  const ops::StochasticRound::Attrs a{5, 6, 7};
+  const uint64_t stream = 6 + 7 * uint64_t{0x9E3779B97F4A7C15u};
+  std::vector<float> x(kElements);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const uint32_t bits = Philox::word(1, 2, i);
+    x[i] = std::bit_cast<float>((bits & 0x8000ffffu) | 0x3f800000u);  // 1 to 1.0078, both signs
+  }
+  x[2] = 1, x[3] = INFINITY, x[4] = -INFINITY;
+  x[5] = std::bit_cast<float>(0x7f800001u), x[6] = std::bit_cast<float>(0x7fffffffu);
+  const test::Threads several(3);
+  for (Device device : {kReference, kCPU}) {
+    const Tensor from = from_host<float>(x, {kElements}, device);
+    const Tensor y = empty({kElements}, DType::bf16, device);
+    ops::StochasticRound::into(y, from, a);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const uint32_t drawn = Philox::word(5, stream, i / 2) >> (i % 2 ? 16 : 0) & 0xffffu;
+      const uint32_t exact = std::bit_cast<uint32_t>(x[i]);
+      const uint32_t want = (exact >> 16) + ((exact & 0xffffu) + drawn > 0xffffu ? 1 : 0);
+      const bf16 got = static_cast<const bf16*>(y.data())[i];
+      wrong += std::isnan(x[i]) ? !std::isnan(static_cast<float>(got)) : got.bits != want;
+    }
+    CHECK(wrong == 0);
+  }
+  ops::StochasticRound::Call call;
+  call.rebind({0, 9, 0});  // a step that is replayed draws its own
+  CHECK(call.attrs.step == 9);
 }
