@@ -47,6 +47,13 @@ TEST_CASE("early stop: counts evaluations that bring nothing, by more than min_d
     CHECK(one->judge(50, 2.0));
     CHECK_FALSE(one->out_of_patience());
   }
+  Facts none;
+  EarlyStop(t).save(none);
+  CHECK(none.empty());
+  t.min_delta = 0;
+  EarlyStop strict(t);
+  CHECK(strict.judge(10, 3.0));
+  CHECK_FALSE(strict.judge(20, 3.0));  // as low is not lower
   t.patience = 0;
   EarlyStop never(t);
   for (int i = 0; i < 100; ++i) never.judge(i, 1.0 + i);

@@ -45,11 +45,13 @@ void poison(Trainer& t) {
 TEST_CASE("running window: mean, deviation and median of its last values, never of a NaN",
           "[stability]") {
   RunningWindow w(4);
-  for (const double v : {100.0, 1.0, 2.0, kNaN, 3.0, kInfinity, -kInfinity, 6.0}) w.add(v);
-  CHECK(w.values() == std::vector<double>{1, 2, 3, 6});
+  for (const double v : {100.0, 6.0, 1.0, kNaN, 3.0, kInfinity, -kInfinity, 2.0}) w.add(v);
+  CHECK(w.values() == std::vector<double>{6, 1, 3, 2});
   CHECK(w.mean() == 3);
   CHECK(w.median() == 2.5);
   CHECK(w.deviation() == Approx(std::sqrt((4 + 1 + 0 + 9) / 4.0)));
+  w.set_values({9, 4, 5});
+  CHECK(w.median() == 5);
 }
 
 TEST_CASE("guard: skips a loss or a norm far above the window, and nothing before it is full",
@@ -61,6 +63,71 @@ TEST_CASE("guard: skips a loss or a norm far above the window, and nothing befor
   CHECK_FALSE(filled(guarded(3)).skips(1.05, 1.0));
   CHECK_FALSE(filled(guarded(3)).skips(-5, 0));  // lower is never an outlier
   CHECK_FALSE(filled(guarded(0)).skips(1e30, 1e30));
+}
+
+TEST_CASE("guard: its limits are where the rule has them", "[stability]") {
+  const auto flat = [](double level, const TrainConfig& t) {
+    StepGuard guard(t);
+    for (int i = 0; i < 8; ++i) guard.skips(level, level);
+    return guard;
+  };
+  // No deviation counts as a thousandth of the mean, whatever its sign.
+  CHECK_FALSE(flat(1, guarded(3)).skips(1.00299, 1));
+  CHECK(flat(1, guarded(3)).skips(1.00301, 1));
+  CHECK_FALSE(flat(-1, guarded(3)).skips(-0.99701, -1));
+  CHECK(flat(-1, guarded(3)).skips(-0.99699, -1));
+  StepGuard spiked = flat(1, guarded(0, 2));
+  spiked.skips(2, 2);
+  CHECK(spiked.spikes() == 0);
+  spiked.skips(2.01, 1);
+  CHECK(spiked.spikes() == 1);
+  for (int i = 0; i < 20; ++i) spiked.skips(3, 3);  // in the end half the window is as high
+  const int64_t counted = spiked.spikes();
+  CHECK(counted < 10);
+  CHECK_FALSE(spiked.skips(kInfinity, 3));  // not finite: no number to judge
+  CHECK(spiked.spikes() == counted);
+  StepGuard unwatched = flat(1, guarded(3));
+  CHECK(unwatched.spikes() == 0);
+}
+
+TEST_CASE("guard: loss and norm each have a window, and each sees every step", "[stability]") {
+  StepGuard guard(guarded(3, 2));
+  for (int i = 0; i < 8; ++i) guard.skips(1, 1);
+  CHECK(guard.skips(5, 7));
+  Facts facts;
+  guard.save(facts);
+  for (const char* window : {"guard_loss", "guard_norm"})
+    CHECK(number_facts(facts, window, "test").back() == Approx(1.003));
+  CHECK(number_facts(facts, "spike_loss", "test").back() == 5);
+  CHECK(number_facts(facts, "spike_norm", "test").back() == 7);
+  StepGuard used(guarded(3, 2));  // what it had goes when another's state comes
+  for (int i = 0; i < 3; ++i) used.skips(4, 4);
+  used.load(facts, "test");
+  Facts again;
+  used.save(again);
+  CHECK(again == facts);
+}
+
+TEST_CASE("guard: what is not finite is skipped where a rollback is to come, and counts in a row",
+          "[stability]") {
+  CHECK_FALSE(filled(guarded(3)).skips(kInfinity, 1));  // the trainer stops there
+  TrainConfig t = guarded(3);
+  t.rollback_after = 1;
+  for (const auto& [loss, norm] : {std::pair{kNaN, 1.0}, {1.0, kInfinity}, {kNaN, kNaN}}) {
+    StepGuard guard = filled(t);
+    CHECK(guard.skips(loss, norm));
+    CHECK(guard.skips(loss, norm));
+    CHECK(guard.skipped() == 2);
+    CHECK(guard.in_a_row() == 2);
+    Facts facts;
+    guard.save(facts);
+    StepGuard resumed(t);
+    resumed.load(facts, "test");
+    CHECK(resumed.in_a_row() == 2);
+    CHECK_FALSE(resumed.skips(1, 1));
+    CHECK(resumed.in_a_row() == 0);
+    CHECK(resumed.skipped() == 2);
+  }
 }
 
 TEST_CASE("guard: neither a NaN nor a huge value changes what it thinks of the next step",
