@@ -87,6 +87,7 @@ TEST_CASE("guard: its limits are where the rule has them", "[stability]") {
   CHECK_FALSE(spiked.skips(kInfinity, 3));  // not finite: no number to judge
   CHECK(spiked.spikes() == counted);
   StepGuard unwatched = flat(1, guarded(3));
+  CHECK_FALSE(unwatched.skips(1, 1));
   CHECK(unwatched.spikes() == 0);
 }
 
