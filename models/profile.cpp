@@ -19,14 +19,17 @@ using Clock = std::chrono::steady_clock;
 class Work {
  public:
   Work(const ModelConfig& config, const ProfileOptions& o)
-      : o_(o),
-        config_(config),
-        model_(build_language_model(config, o.dtype, o.device)),
-        ids_(random_ids({o.batch, o.seq}, config.vocab, o.seed, o.device)),
-        targets_(random_ids({o.batch, o.seq}, config.vocab, o.seed + 1, o.device)),
-        next_(random_ids({o.batch, 1}, config.vocab, o.seed + 2, o.device)) {
+      : o_(o), config_(config), model_(build_language_model(config, o.dtype, o.device)) {
     initialise(*model_, config, o.seed);
-    if (o.decode) return;
+    const auto ids = [&](int64_t tokens, uint64_t stream) {
+      return random_ids({o.batch, tokens}, config.vocab, o.seed + stream, o.device);
+    };
+    if (o.decode) {
+      prompt_ = ids(o.seq, 0), next_ = ids(1, 2);
+      return;
+    }
+    // In host memory: the step has its own tensors for them, which are all that an account counts.
+    ids_ = to_host<int64_t>(ids(o.seq, 0)), targets_ = to_host<int64_t>(ids(o.seq, 1));
     model_->set_recompute(recompute_layers(o.recompute, config.all_layers()));
     const auto optimizer = [&](nn::Module& m) { return optim::make_optimizer(m, o.optimizer); };
     step_ = std::make_unique<TrainingStep>(*model_, optimizer, step_shape(config, o.batch, o.seq),
@@ -35,7 +38,7 @@ class Work {
   /// Runs the step under `ledger`'s eyes; returns its wall time.
   double run(Ledger& ledger) {
     std::function<void()> work = [this] { train(); };
-    if (o_.decode) work = prepare_decoding(*model_, config_, ids_, next_);
+    if (o_.decode) work = prepare_decoding(*model_, config_, prompt_, next_);
     ledger.clear();
     backend(o_.device).reset_peak();
     const auto start = Clock::now();
@@ -46,9 +49,9 @@ class Work {
  private:
   void train() {
     step_->gradients([&](int64_t, const BatchSpans& to) {
-      std::copy_n(ids_.host<int64_t>().begin(), to.ids.size(), to.ids.begin());
-      std::copy_n(targets_.host<int64_t>().begin(), to.targets.size(), to.targets.begin());
-      std::copy_n(targets_.host<int64_t>().begin(), to.source.size(), to.source.begin());
+      std::copy_n(ids_.begin(), to.ids.size(), to.ids.begin());
+      std::copy_n(targets_.begin(), to.targets.size(), to.targets.begin());
+      std::copy_n(targets_.begin(), to.source.size(), to.source.begin());
     });
     step_->update(1e-4);
   }
@@ -58,7 +61,8 @@ class Work {
   std::unique_ptr<nn::LanguageModel> model_;
   Generator dropout_;
   std::unique_ptr<TrainingStep> step_;
-  Tensor ids_, targets_, next_;
+  std::vector<int64_t> ids_, targets_;  // of a training step
+  Tensor prompt_, next_;                // of decoding
 };
 
 // A span of the trace that is still open.

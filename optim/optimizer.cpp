@@ -9,18 +9,29 @@
 namespace tally::optim {
 namespace {
 
-// The name says what a parameter is: tables end in embedding.weight and position.weight, norms hold
+// The name says what a parameter is: tables end in embedding.weight, position.weight and types.weight, norms hold
 // "norm.", and every bias and gain is a vector; how fast a state fades is no weight of a product.
 bool decays(const std::string& name, const Tensor& t) {
   return t.ndim() >= 2 && !name.ends_with("embedding.weight") &&
-         !name.ends_with("position.weight") && !name.ends_with("decay_log");
+         !name.ends_with("position.weight") && !name.ends_with("types.weight") &&
+         !name.ends_with("decay_log");
+}
+
+// Where the number of its block stands in a name, "blocks.3.mlp.down.weight" or
+// "encoder.layers.3.mlp.down.weight"; its end for what is in no block.
+size_t block_number_at(const std::string& name) {
+  for (const std::string_view word : {"blocks.", "layers."}) {
+    const size_t at = name.find(word);
+    if (at != std::string::npos) return at + word.size();
+  }
+  return name.size();
 }
 
 // Weights of products inside of the blocks: no tables, head, filters of convolutions or experts'
 // biases.
 bool is_hidden_matrix(const std::string& name, const Tensor& t) {
-  return decays(name, t) && name.find("blocks.") != std::string::npos &&
-         name.ends_with(".weight") && !name.ends_with("conv.weight");
+  return decays(name, t) && block_number_at(name) < name.size() && name.ends_with(".weight") &&
+         !name.ends_with("conv.weight");
 }
 
 }  // namespace
@@ -68,11 +79,9 @@ std::string short_names(const ParameterGroup& g) {
     std::string before, after;
     std::vector<int64_t> layers;
   };
-  const std::string_view blocks = "blocks.";
   std::vector<Line> lines;
   for (const auto& [name, t] : g.parameters) {
-    const size_t at = name.find(blocks);
-    const size_t number = at == std::string::npos ? name.size() : at + blocks.size();
+    const size_t number = block_number_at(name);
     const size_t end = std::min(name.find('.', number), name.size());
     const bool in_block = number < end;
     Line line{name.substr(0, number), in_block ? name.substr(end) : "", {}};

@@ -5,6 +5,7 @@
 
 #include "core/ledger.h"
 #include "core/ops/eigen_basis.h"
+#include "models/architecture.h"
 #include "models/build.h"
 #include "models/zoo.h"
 #include "optim/make.h"
@@ -71,6 +72,33 @@ TEST_CASE_METHOD(Setup, "muon: the products of Newton and Schulz are in the ledg
     }
     const double n = 8, m = 24;  // A = X X^T, A A, and the polynomial times X, five times
     CHECK(products == 5 * (2 * n * n * m + 2 * n * n * n + 2 * n * n * m));
+  }
+}
+
+TEST_CASE_METHOD(
+    Setup, "roles: models with an encoder have hidden matrices too, their tables do not decay",
+    "[optim][L67][L86]") {
+  for (const char* preset : {"bert-smoke", "t5-smoke", "transformer-smoke"}) {
+    INFO(preset);
+    RunConfig c = find_preset(preset).config;
+    c.resolve_and_check(preset);
+    const auto model = build_language_model(c.model, DType::f32, kMeta);
+    const Groups groups = role_groups(*model, 0.1);
+    CHECK(groups[0].name == "hidden matrices");
+    CHECK(groups[0].parameters.size() >= 12);
+    for (const auto& [name, t] : groups[0].parameters) {
+      CHECK_THAT(name, Contains(".layers."));
+      CHECK(t.ndim() == 2);
+    }
+    for (size_t g = 1; g < groups.size(); ++g) {
+      for (const auto& [name, t] : groups[g].parameters) {
+        INFO(name);
+        CHECK((t.ndim() < 2 || name.find(".layers.") == std::string::npos));
+        for (const char* table : {"embedding.weight", "position.weight", "types.weight"})
+          if (name.ends_with(table)) CHECK(groups[g].weight_decay == 0);
+      }
+    }
+    CHECK_THAT(describe(groups), Contains("encoder.layers.0-1.mlp.up.weight"));
   }
 }
 

@@ -70,6 +70,7 @@ TEST_CASE("profile: its calls are those of the account on meta, line for line, l
       if (a.phase != Phase::optimizer)  // whose moments are made in the first step, on meta here
         CHECK(a.live - p.calls[0].live == b.live - meta.entries[0].live);
     }
+    if (!decode) CHECK(p.peak_bytes == meta.peak);
     CHECK(p.calls_seconds <= p.step_seconds);
     CHECK(p.step_seconds <= 20 * p.mean_seconds);
   }
