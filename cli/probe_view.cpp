@@ -61,7 +61,8 @@ int number_in(const std::string& name) {
 // The lines of a probe by kind of parameter ("" where the places are not parameters of blocks).
 std::vector<std::pair<std::string, Lines>> lines_of(const RunFiles& run, const char* probe) {
   std::vector<std::pair<std::string, Lines>> kinds;
-  for (const Json& m : run.metrics) {
+  for (const std::string& text : run.metrics) {
+    const Json m = Json::parse(text);
     if (!m.contains("probes") || !m["probes"].is_object() || !m["probes"].contains(probe)) continue;
     if (!m.contains("step") || !m["step"].is_number() || !m["probes"][probe].is_object()) continue;
     for (const auto& [place, value] : m["probes"][probe].items()) {

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls use(line, number from 1) for the lines of a JSONL file; the last one may be torn, when the
+// Calls use(line, number from 1, its text) for the lines of a JSONL file; the last one may be torn, when the
 // process died while writing it.
 template <class F>
 void for_each_line(const std::string& file, F&& use) {
@@ -24,10 +24,11 @@ void for_each_line(const std::string& file, F&& use) {
                               mapped.bytes().size());
   size_t number = 0;
   for (size_t at = 0, end; (end = text.find('\n', at)) != text.npos; at = end + 1) {
-    Json line = parse_json(std::string(text.substr(at, end - at)), file);
+    const std::string_view written = text.substr(at, end - at);
+    const Json line = parse_json(std::string(written), file);
     ++number;
     check(line.is_object(), file, ": every line must be an object; line ", number, " is not");
-    use(std::move(line), number);
+    use(line, number, written);
   }
 }
 
@@ -102,11 +103,12 @@ class ThinnedLines {
   struct Line {
     size_t index;  // which of them
     size_t order;  // its place in the file
-    Json json;
+    double loss;
+    std::string text;
   };
-  void add(size_t order, Json json) {
+  void add(size_t order, const Json& json, std::string_view text) {
     if (last_.order > 0) place(std::move(last_));
-    last_ = {count_++, order, std::move(json)};
+    last_ = {count_++, order, loss_of(json), std::string(text)};
     if (kept_.size() <= kMost) return;
     each_ *= 2;
     for (Line& line : std::exchange(kept_, {})) place(std::move(line));
@@ -118,12 +120,12 @@ class ThinnedLines {
   }
 
  private:
-  static constexpr size_t kMost = 2048;  // more than a picture has pixels
+  static constexpr size_t kMost = 1024;  // more than a picture has pixels
   bool in_step(const Line& line) const { return line.index % each_ == 0; }
   void place(Line line) {
     if (in_step(line) || kept_.empty() || in_step(kept_.back()))
       kept_.push_back(std::move(line));
-    else if (loss_of(line.json) > loss_of(kept_.back().json))
+    else if (line.loss > kept_.back().loss)
       kept_.back() = std::move(line);
   }
   size_t count_ = 0, each_ = 1;
@@ -132,17 +134,17 @@ class ThinnedLines {
 };
 
 // Those with a validation are few, and thinned out by themselves.
-std::vector<Json> read_metrics(const std::string& file) {
+std::vector<std::string> read_metrics(const std::string& file) {
   ThinnedLines training, validated;
-  for_each_line(file, [&](Json line, size_t number) {
+  for_each_line(file, [&](const Json& line, size_t number, std::string_view text) {
     Fields(line, file + ": line " + to_text(number)).integer("step");
-    (line.contains("val_loss") ? validated : training).add(number, std::move(line));
+    (line.contains("val_loss") ? validated : training).add(number, line, text);
   });
   auto all = std::move(training).lines();
   std::ranges::move(std::move(validated).lines(), std::back_inserter(all));
   std::ranges::sort(all, {}, &ThinnedLines::Line::order);
-  std::vector<Json> lines;
-  for (auto& line : all) lines.push_back(std::move(line.json));
+  std::vector<std::string> lines;
+  for (auto& line : all) lines.push_back(std::move(line.text));
   return lines;
 }
 
@@ -232,7 +234,7 @@ RunFiles read_run(const std::string& path) {
   if (fs::exists(path + "/env.json")) r.environment = read_json(path + "/env.json");
   Fields(r.environment, path + "/env.json");
   r.metrics = read_metrics(path + "/metrics.jsonl");
-  for_each_line(path + "/samples.jsonl", [&](const Json& line, size_t number) {
+  for_each_line(path + "/samples.jsonl", [&](const Json& line, size_t number, std::string_view) {
     const Fields f(line, path + "/samples.jsonl: line " + to_text(number));
     r.samples.push_back({f.integer("step"), f.text("source"), f.text("text")});
   });
@@ -242,7 +244,8 @@ RunFiles read_run(const std::string& path) {
 
 Curve curve(const RunFiles& run, const std::string& field) {
   Curve c;
-  for (const Json& line : run.metrics) {
+  for (const std::string& text : run.metrics) {
+    const Json line = Json::parse(text);
     if (line.contains("final")) continue;  // over all held-out tokens: not a point of this curve
     if (!line.contains(field) || !line[field].is_number() || !line.contains("step") ||
         !line["step"].is_number())

@@ -14,7 +14,7 @@ struct RunFiles {
   Json config = Json::object(), environment = Json::object();
   /// Lines of metrics.jsonl in order: all, or of long runs some thousands at even distances, the first,
   /// the last and the highest losses among them.
-  std::vector<Json> metrics;
+  std::vector<std::string> metrics;  // as text, a fifth of what an object takes; each is one
   struct Sample {
     int64_t step = 0;
     std::string source, text;  // no source of a decoder

@@ -121,9 +121,10 @@ void add_curves(Page& page, const std::vector<const RunFiles*>& runs,
 
 // The last that was measured: of a finished run's validation, that over all held-out tokens.
 double last_value(const RunFiles& r, const char* field) {
-  for (auto line = r.metrics.rbegin(); line != r.metrics.rend(); ++line) {
-    const auto value = line->find(field);
-    if (value != line->end() && value->is_number()) return value->get<double>();
+  for (auto text = r.metrics.rbegin(); text != r.metrics.rend(); ++text) {
+    const Json line = Json::parse(*text);
+    const auto value = line.find(field);
+    if (value != line.end() && value->is_number()) return value->get<double>();
   }
   return NAN;
 }

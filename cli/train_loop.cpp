@@ -118,16 +118,19 @@ class Loop {
   void save() {
     trainer_.save(run_, s_.facts);
     saved_at_ = trainer_.steps_done();
-    report();
+    // It reads all that was logged: of a long run no more often than takes a fiftieth of the time.
+    if (Clock::now() - reported_ >= 50 * report_time_) report();
   }
   /// The report is for people; that it cannot be written is no reason to stop.
   void report() {
+    reported_ = Clock::now();
     try {
       write_report(run_.path());
     } catch (const std::exception& e) {
       line_.finish();
       std::fprintf(stderr, "note: no report: %s\n", e.what());
     }
+    report_time_ = Clock::now() - reported_;
   }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -217,6 +220,7 @@ class Loop {
   }
 
   int stop(const char* why, int code) {
+    report_time_ = {};  // the report is due, too
     save();
     line_.finish();
     std::fprintf(stderr, "%s: saved after step %lld; go on with: %s train --resume %s\n", why,
@@ -281,7 +285,8 @@ class Loop {
   Json probes_ = Json::object();  // of the last logged step
   double peak_ = 0;
   int64_t first_, last_logged_ = 0, saved_at_ = -1, best_at_ = -1;
-  Clock::time_point start_, logged_;
+  Clock::time_point start_, logged_, reported_;
+  Clock::duration report_time_{};
 };
 
 }  // namespace

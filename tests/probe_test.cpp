@@ -261,7 +261,7 @@ TEST_CASE("probes: metrics hold an object for each, and the report draws a line 
   CHECK(json["residual_rms"].contains("embedding"));
   CHECK(probes_json({{"p", {{"a", NAN}}}}) == Json{{"p", {{"a", "nan"}}}});
   RunFiles run;
-  for (int step : {1, 2}) run.metrics.push_back({{"step", step}, {"probes", json}});
+  for (int step : {1, 2}) run.metrics.push_back(Json{{"step", step}, {"probes", json}}.dump());
   Page page("run", "");
   add_probe_sections(page, run);
   const std::string html = page.html();
