@@ -268,6 +268,7 @@ int account(const AccountOptions& o) {
   rows_by(Report(), o.by);  // a wrong --by, before anything is printed
   const Report r = make_report(target.config.model, options);
   const double memory = o.fit.empty() ? 0 : parse_bytes(o.fit);
+  const std::string formulas = o.algebra && !o.json ? algebra_text(r) : "";
   if (o.json) {
     Json json = report_json(r, o.by);
     if (o.algebra) json["algebra"] = algebra_json(r);
@@ -278,7 +279,7 @@ int account(const AccountOptions& o) {
     return 0;
   }
   print_text(r, o.by);
-  if (o.algebra) std::printf("\n%s", algebra_text(r).c_str());
+  if (o.algebra) std::printf("\n%s", formulas.c_str());
   if (o.train_tokens > 0)
     std::printf("\n%s tokens on %lld devices of %sFLOP/s at %.0f%% of the peak: %.1f days\n",
                 short_number(o.train_tokens).c_str(), static_cast<long long>(o.devices),

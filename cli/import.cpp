@@ -80,6 +80,7 @@ int inspect_folder(const ImportOptions& o) {
 
 int import(const ImportOptions& o) {
   if (o.inspect) return fs::is_directory(o.path) ? inspect_folder(o) : inspect_file(o);
+  check(fs::exists(o.path), o.path, ": there is no file or folder of that name");
   check(fs::is_directory(o.path) || is_gguf_file(o.path), o.path,
         ": is neither a Hugging Face directory nor a GGUF file");
   check(!o.out.empty(),
