@@ -71,7 +71,7 @@ void add_text(CLI::App& app, Options& o, Run& run) {
       v->add_option("--tokenizer", o.data.tokenizer, "Its file, folder or a run")->required();
       v->add_option("--out", o.data.out, "Folder")->required();
       v->add_option("--val-fraction", o.data.val_fraction, "Share of documents held out")
-          ->check(number(0, 0.9));
+          ->check(number(0, 0.5));
     } else {
       v->description("Check a token file and say what it holds");
       v->footer("Example:\n  tally data inspect tokens/train.npy");

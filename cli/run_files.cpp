@@ -25,9 +25,9 @@ void for_each_line(const std::string& file, F&& use) {
   size_t number = 0;
   for (size_t at = 0, end; (end = text.find('\n', at)) != text.npos; at = end + 1) {
     const std::string_view written = text.substr(at, end - at);
-    const Json line = parse_json(std::string(written), file);
-    ++number;
-    check(line.is_object(), file, ": every line must be an object; line ", number, " is not");
+    const std::string where = file + ": line " + to_text(++number);
+    const Json line = parse_json(std::string(written), where);
+    check(line.is_object(), where, ": every line must be an object; it is ", line.type_name());
     use(line, number, written);
   }
 }
@@ -85,7 +85,8 @@ class Fields {
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }
   void require(bool ok, const char* name, const char* what, const Json& v) const {
-    check(ok, where_, ": ", name, " must be ", what, "; it is ", v.type_name());
+    check(ok, where_, ": ", name, " must be ", what, "; it is ",
+          v.is_number() ? v.dump() : v.type_name());
   }
   const Json& object_;
   std::string where_;

@@ -231,10 +231,15 @@ void AtomicFile::overwrite_start(std::string_view bytes) {
   if (::lseek(s.file.get(), 0, SEEK_END) < 0) fail_errno(s.path, "go to the file's end", errno);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::flush() {
   State& s = *state_;
   s.flush();
   if (::fsync(s.file.get()) != 0) fail_errno(s.path, "flush to disk; the old file is kept", errno);
+}
+
+void AtomicFile::commit() {
+  flush();
+  State& s = *state_;
   // Renamed while still locked: a cleaner never sees it free under its temporary name.
   if (::rename(s.temporary.c_str(), s.target.c_str()) != 0) {
     fail_errno(s.path, "put the new file in place; the old one is kept", errno);
@@ -247,6 +252,18 @@ void AtomicFile::commit() {
     fail_errno(s.path, "flush its folder to disk", errno);
   }
 }
+
+FolderLock::FolderLock(const std::string& folder)
+    : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (folder_ < 0) fail_errno(folder, "open the folder", errno);
+  // Where the file system has no locks (ENOLCK, EOPNOTSUPP) nobody can be kept out.
+  if (::flock(folder_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(folder_);
+  fail(folder,
+       ": another program is writing into this folder; wait for it, or name another folder");
+}
+
+FolderLock::~FolderLock() { ::close(folder_); }
 
 void write_file_atomic(const std::string& path, const std::function<void(const Sink&)>& write) {
   AtomicFile file(path);

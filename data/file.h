@@ -40,11 +40,26 @@ class AtomicFile {
   void append(const void* data, size_t bytes);
   /// Replaces the first bytes: of a header that was written before its values were known.
   void overwrite_start(std::string_view bytes);
+  /// Brings what was appended to the disk: what may fail has failed before commit() renames.
+  void flush();
   void commit();
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// Keeps a folder to one writer while it lives: Error where another one, of any process, has it. Ends
+/// with the process, however that ends, and leaves nothing behind.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
 };
 
 /// An AtomicFile in one call. `write` gets a sink that takes any number of pieces.

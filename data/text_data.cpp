@@ -1,6 +1,7 @@
 #include "data/text_data.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 
@@ -60,6 +61,12 @@ void append_document(std::string_view document, Encoder& encoder, std::vector<To
     encoder.append("\n", SpecialTokens::plain, ids);
     ++meta.source_bytes;
   }
+}
+
+std::string hex(uint64_t bits) {
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[bits >> shift & 15];
+  return digits;
 }
 
 TokenMeta meta_of(const Tokenizer& t) { return {t.hash(), t.vocab_size(), t.eot(), 0, 0}; }
@@ -172,23 +179,43 @@ TokenSplits prepare_data(const std::vector<std::string>& files, const Tokenizer&
   std::error_code error;
   fs::create_directories(folder, error);
   check(!error, folder, ": cannot make the folder: ", error.message());
+  const FolderLock lock(folder);
   const std::string val_path = fs::path(folder) / "val.npy";
   WrittenSplit train(fs::path(folder) / "train.npy", tokenizer, width);
   std::optional<WrittenSplit> val;
   if (options.val_fraction > 0) val.emplace(val_path, tokenizer, width);
   Encoder encoder(tokenizer);
   std::vector<TokenId> ids;  // of one document
+  uint64_t hash = 0;         // of all of them, and of what is held out
   for_each_document(files, options, [&](std::string_view document, bool held_out) {
     WrittenSplit& split = held_out ? *val : train;
     ids.clear();
     append_document(document, encoder, ids, split.meta);
     split.writer.append(ids);
+    for (const TokenId id : ids) hash = (hash ^ (id + 1)) * 0x9E3779B97F4A7C15u;
+    hash = std::rotl(hash, held_out ? 31 : 17);
     if (progress) progress(train.meta.source_bytes + (val ? val->meta.source_bytes : 0));
   });
-  if (val) return {train.finish(), val->finish()};
-  fs::remove(val_path, error);  // an old one would pass for this data's
-  fs::remove(fs::path(folder) / "val.json", error);
-  return {train.finish(), std::nullopt};
+  // A break from here on leaves a pair whose preparations differ, which open_data refuses.
+  if (val) {
+    train.meta.preparation = val->meta.preparation = hex(hash);
+    train.writer.flush(), val->writer.flush();
+    return {train.finish(), val->finish()};
+  }
+  TokenSplits made{train.finish(), std::nullopt};
+  for (const char* name : {"val.json", "val.npy"}) {  // old ones would pass for this data's
+    fs::remove(fs::path(folder) / name, error);
+    check(!error, folder, "/", name, ": cannot remove it: ", error.message());
+  }
+  return made;
+}
+
+// A folder's train.npy and val.npy must come from the same texts, split once.
+void check_pair(const TokenFile& train, const TokenFile& val) {
+  check(
+      train.meta().preparation == val.meta().preparation, train.name(), " and ", val.name(),
+      ": were not prepared together (a preparation was broken off, or one was copied), so what is "
+      "held out may be in the training; prepare the data again");
 }
 
 TokenSplits open_data(const std::vector<std::string>& paths, const Tokenizer& tokenizer,
@@ -204,7 +231,9 @@ TokenSplits open_data(const std::vector<std::string>& paths, const Tokenizer& to
     return TokenFile::joined(opened);
   };
   if (files.val.empty()) return split_tokens(open_all(files.train), options.text);
-  return {open_all(files.train), open_all(files.val)};
+  TokenSplits splits{open_all(files.train), open_all(files.val)};
+  if (files.train.size() == 1 && files.val.size() == 1) check_pair(splits.train, *splits.val);
+  return splits;
 }
 
 TokenSplits open_data(const std::string& path, const Tokenizer& tokenizer,

@@ -219,7 +219,9 @@ std::string TokenFile::content_hash() const {
 
 TokenFileWriter::TokenFileWriter(const std::string& path, int64_t vocab_size,
                                  std::optional<TokenWidth> width)
-    : path_(path),
+    // Of a link the file behind it, so that the JSON lies beside the tokens.
+    : path_(std::filesystem::is_symlink(path) ? std::filesystem::weakly_canonical(path).string()
+                                              : path),
       vocab_size_(vocab_size),
       width_(width.value_or(vocab_size > 0 && vocab_size <= 65536 ? TokenWidth::u16
                                                                   : TokenWidth::u32)),
@@ -243,9 +245,14 @@ void TokenFileWriter::append(std::span<const TokenId> ids) {
   size_ += static_cast<int64_t>(ids.size());
 }
 
-void TokenFileWriter::finish(const TokenMeta& meta) {
+void TokenFileWriter::flush() {
   check(size_ > 0, path_, ": a token file must hold tokens; there are none");
   file_.overwrite_start(detail::npy_header(size_, width_));  // as long for any number
+  file_.flush();
+}
+
+void TokenFileWriter::finish(const TokenMeta& meta) {
+  flush();
   // The old JSON goes first: between the two writes there is a token file that says nothing of
   // itself, never one that says what was true of another.
   std::error_code ignored;

@@ -26,6 +26,8 @@ struct TokenMeta {
   std::optional<TokenId> eot;  ///< stands behind every document
   int64_t documents = 0;
   int64_t source_bytes = 0;  ///< bytes of text that the tokens stand for, `eot` counting none
+  /// The same in the files that one preparation wrote, for training and validation; empty: unknown.
+  std::string preparation = {};
 };
 
 struct TokenFileOptions {
@@ -120,6 +122,8 @@ class TokenFileWriter {
   TokenFileWriter(const std::string& path, int64_t vocab_size,
                   std::optional<TokenWidth> width = {});
   void append(std::span<const TokenId> ids);
+  /// Brings the tokens to the disk, so that a full one is met before anything old is touched.
+  void flush();
   /// Puts the file in place. `meta` is of all tokens; there must be one.
   void finish(const TokenMeta& meta);
   int64_t size() const { return size_; }

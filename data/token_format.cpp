@@ -158,6 +158,10 @@ bool read_meta(const std::string& text, const std::string& token_path, int64_t t
   meta.vocab_size = whole_number(json, "vocab_size", path);
   meta.documents = whole_number(json, "documents", path);
   meta.source_bytes = whole_number(json, "source_bytes", path);
+  if (const auto of = json.find("preparation"); of != json.end()) {
+    check(of->is_string(), path, ": \"preparation\" must be a string; prepare the data again");
+    meta.preparation = of->get<std::string>();
+  }
   if (json.contains("eot_id") && !json["eot_id"].is_null()) {
     const int64_t eot = whole_number(json, "eot_id", path);
     check(eot < kNoToken, path, ": \"eot_id\" must be an id; it is ", eot,
@@ -169,15 +173,16 @@ bool read_meta(const std::string& text, const std::string& token_path, int64_t t
 
 void write_meta(const std::string& token_path, int64_t tokens, TokenWidth width,
                 const TokenMeta& meta) {
-  const Json json = {{"format", kOurFormat},
-                     {"version", 1},
-                     {"tokens", tokens},
-                     {"dtype", to_text(width)},
-                     {"tokenizer_hash", meta.tokenizer_hash},
-                     {"vocab_size", meta.vocab_size},
-                     {"eot_id", meta.eot ? Json(*meta.eot) : Json()},
-                     {"documents", meta.documents},
-                     {"source_bytes", meta.source_bytes}};
+  Json json = {{"format", kOurFormat},
+               {"version", 1},
+               {"tokens", tokens},
+               {"dtype", to_text(width)},
+               {"tokenizer_hash", meta.tokenizer_hash},
+               {"vocab_size", meta.vocab_size},
+               {"eot_id", meta.eot ? Json(*meta.eot) : Json()},
+               {"documents", meta.documents},
+               {"source_bytes", meta.source_bytes}};
+  if (!meta.preparation.empty()) json["preparation"] = meta.preparation;
   write_file_atomic(path_beside(token_path), json.dump(2) + "\n");
 }
 

@@ -19,7 +19,8 @@ std::string file_in(const std::string& folder, const char* name) { return folder
 
 std::vector<std::string> texts_by_id(const Json& vocab, const std::string& path) {
   check(vocab.is_object() && !vocab.empty(), path,
-        ": an object of pieces and their ids is needed; given ", vocab.type_name());
+        ": an object of pieces and their ids is needed; given ",
+        vocab.is_object() ? "an empty one" : vocab.type_name());
   std::vector<std::string> texts;
   for (const auto& [text, id] : vocab.items()) {
     check(id.is_number_integer(), path, ": an id must be a whole number; \"", text, "\" has ",
@@ -46,6 +47,7 @@ SentencePieceSpec with_ids(SentencePieceSpec model, const std::vector<std::strin
       own.try_emplace(piece.text, piece);
   }
   model.pieces.clear();
+  size_t made = 0;
   for (const std::string& text : texts) {
     const auto found = own.extract(text);
     SentencePiece piece{text, 0, PieceKind::unused};
@@ -54,9 +56,10 @@ SentencePieceSpec with_ids(SentencePieceSpec model, const std::vector<std::strin
     else if (text == kEndText || text == kPadText)
       piece.kind = PieceKind::control;
     else if (!found.empty())
-      piece = found.mapped();
+      piece = found.mapped(), ++made;
     model.pieces.push_back(std::move(piece));
   }
+  check(made > 0, path, ": vocab.json has none of its pieces; the two are of different models");
   for (auto& [text, piece] : own) model.without_id.push_back(std::move(piece));
   std::ranges::sort(model.without_id, {}, &SentencePiece::text);
   model.unknown_surface = kUnknownText;
@@ -90,8 +93,8 @@ Tokenizer load_marian(const std::string& folder) {
   const std::string config = file_in(folder, "tokenizer_config.json");
   if (std::filesystem::exists(config)) {
     const Json json = read_json(config);
-    check(!json.is_object() || json.value("separate_vocabs", Json()) != true, config,
-          ": separate_vocabs = true is not supported: one table serves both sides here");
+    check(!json.is_object() || json.value("separate_vocabs", Json(false)) == false, config,
+          ": separate_vocabs other than false is not supported: one table serves both sides here");
   }
   const std::string path = file_in(folder, "vocab.json");
   const std::vector<std::string> texts = texts_by_id(read_json(path), path);

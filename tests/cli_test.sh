@@ -32,6 +32,7 @@ expect 2 'did you mean --threads' doctor --thread 2
 expect 2 'did you mean --tensorboard\?' train llama-smoke --data short.txt --out run --tensorbord
 expect 2 'not expected: --zzzzzzzz; `tally' doctor --zzzzzzzz
 expect 2 'not expected' models --device cpu
+expect 0 '^$' gradcheck transformer-smoke --cases 2 --quiet  # its keys' biases have no gradient
 expect 2 'not in range' doctor --threads many
 # Numbers that are not finite, that overflow or that make no sense.
 expect 2 'not in range: a number' train llama-smoke --data short.txt --out run --max-minutes nan

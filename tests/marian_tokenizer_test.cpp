@@ -90,7 +90,7 @@ TEST_CASE("marian: what does not fit is refused by name", "[error]") {
              Contains("this is byte-pair encoding"));
   CHECK_THAT(refusal("target.spm", ""), Contains("must have pieces"));
   CHECK_THAT(refusal("tokenizer_config.json", R"({"separate_vocabs": true})"),
-             Contains("separate_vocabs = true is not supported"));
+             Contains("separate_vocabs other than false is not supported"));
   SentencePieceSpec bpe;
   bpe.pieces = {{"<unk>", 0, PieceKind::unknown}};
   bpe.unigram = false;

@@ -164,11 +164,33 @@ TEST_CASE("text data: what is written document by document is what is held in me
     std::vector<int64_t> wide(static_cast<size_t>(tokens.size()));
     tokens.read(0, wide);
     const std::vector<TokenId> ids(wide.begin(), wide.end());
-    write_token_file(folder / "whole.npy", ids, tokens.meta());
     const std::string base = folder / ("out/" + std::string(name));
+    TokenMeta meta = tokens.meta();
+    meta.preparation = TokenFile::open(base + ".npy").meta().preparation;
+    CHECK(meta.preparation.size() == 16);
+    write_token_file(folder / "whole.npy", ids, meta);
     CHECK(read_file(base + ".npy") == read_file(folder / "whole.npy"));
     CHECK(read_file(base + ".json") == read_file(folder / "whole.json"));
   }
+  // A pair of two preparations is refused, and so is one of which one file says nothing.
+  prepare_data({folder / "a.txt"}, t, folder / "other", {.val_fraction = 0.5});
+  open_data(folder / "other", t);
+  for (const char* name : {"val.npy", "val.json"})
+    std::filesystem::copy_file(folder / ("out/" + std::string(name)),
+                               folder / ("other/" + std::string(name)),
+                               std::filesystem::copy_options::overwrite_existing);
+  CHECK_THAT(message_of([&] { open_data(folder / "other", t); }),
+             Contains("not prepared together"));
+  std::filesystem::remove(folder / "other/val.json");
+  CHECK_THAT(message_of([&] { open_data(folder / "other", t); }),
+             Contains("not prepared together"));
+  {
+    const FolderLock other(folder / "other");
+    CHECK_THAT(message_of([&] { prepare_data({folder / "a.txt"}, t, folder / "other", options); }),
+               Contains("another program is writing"));
+  }
+  prepare_data({folder / "a.txt"}, t, folder / "other", options);
+  CHECK(open_data(folder / "other", t).val.has_value());
   // What cannot be finished changes nothing.
   const std::string before = read_file(folder / "out/train.npy");
   write_file_atomic(folder / "b.txt", "one document\n");
