@@ -119,7 +119,9 @@ endurance() {
   head -c 300000 data/corpus/king_james.txt > "$scratch/text.txt"
   # Two at once, one thread each: on two cores both take the time of one.
   steps=$(awk -v s="$(speed_of)" -v m="$minutes" 'BEGIN { print int(s * m * 60 * 0.5) }')
-  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
+  # Every evaluation is of all that is held out, as the one at the end, which takes some memory of its own.
+  each=("${train[@]}" --threads 1 --set "train.steps=$steps" --set train.eval_batches=1000000
+    --set train.eval_every=$((steps / 20 + 1)) --set train.checkpoint_every=$((steps / 120 + 1))
     --set train.skip_deviations=4 --set train.spike_factor=2 --set train.keep_best=true)
   echo "$steps steps"
   "${each[@]}" --out "$whole" > "$scratch/whole.log" 2>&1 &
